@@ -306,13 +306,8 @@ fn log(app: &App, id: &HeaderValue, operation: &str, error: &Error) {
     if error.code() == ErrorCode::Unavailable {
         // A flood can cause any number of these.
         if let Some(suppressed) = app.refusals.line(&error.to_string(), app.core.ids().clock.monotonic()) {
-            tracing::warn!(
-                request.id = id,
-                operation,
-                cause = causes,
-                suppressed,
-                "request {id} was rejected: {error} ({suppressed} similar ones not logged)"
-            );
+            let others = if suppressed == 0 { String::new() } else { format!(" ({suppressed} similar ones not logged)") };
+            tracing::warn!(request.id = id, operation, cause = causes, suppressed, "request {id} was rejected: {error}{others}");
         }
     } else {
         tracing::error!(request.id = id, operation, cause = causes, "request {id} failed: {causes}");

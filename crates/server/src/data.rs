@@ -167,6 +167,9 @@ pub(crate) fn check_installed(storage: &StorageConfig, begins: bool) -> anyhow::
     }
     let shown = folder.display();
     if has_file(folder, KEYS)? {
+        if folder.join(DATABASE).exists() {
+            bail!("{shown}/nuncio.db is empty, as after a copy that failed; restore a backup (guide: Backup and restore)");
+        }
         bail!(
             "{shown} belongs to a PostgreSQL installation: it has encryption.keys, but no nuncio.db; give --database, \
              NUNCIO__STORAGE__DATABASE, or storage.database in nuncio.toml. If nuncio.db was lost, restore a backup"
@@ -219,6 +222,9 @@ fn advice(error: &str) -> Option<&'static str> {
     let lacks = |what: &str| error.contains(what) && error.contains("\" does not exist");
     if has(&["database disk image is malformed", "file is not a database"]) {
         return Some("nuncio.db is damaged; restore a backup (guide: Backup and restore)");
+    }
+    if has(&["attempt to write a readonly database", "unable to open database file"]) {
+        return Some("nuncio.db cannot be written; check who owns it and its folder, and whether the disk is read-only");
     }
     if has(&["permission denied for ", "must be owner of "]) {
         return Some("the PostgreSQL user must own the database, as after ALTER DATABASE nuncio OWNER TO nuncio (guide: PostgreSQL)");
@@ -289,6 +295,7 @@ mod tests {
         for (error, said) in [
             ("(code: 11) database disk image is malformed", "nuncio.db is damaged"),
             ("(code: 26) file is not a database", "nuncio.db is damaged"),
+            ("(code: 8) attempt to write a readonly database", "nuncio.db cannot be written"),
             ("permission denied for schema public", "must own the database"),
             ("database \"nuncio\" does not exist", "no such database"),
             ("role \"nuncio\" does not exist", "refuses the user"),

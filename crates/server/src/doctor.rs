@@ -27,8 +27,12 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     let mut uneven = false;
     let held = held_messages(core, None, PAGE).await?.len();
     if held > 0 {
-        let or_more = if held == PAGE as usize { " or more" } else { "" };
-        findings.push(format!("{held}{or_more} messages are held; see `nuncio held list`, decide with `nuncio held resolve`"));
+        let what = match held {
+            1 => "message is",
+            _ if held == PAGE as usize => "or more messages are",
+            _ => "messages are",
+        };
+        findings.push(format!("{held} {what} held; see `nuncio held list`, decide with `nuncio held resolve`"));
     }
     let projects = core.projects().list().await?;
     for project in &projects {

@@ -1,6 +1,6 @@
 //! `nuncio numbers`: the inventory of phone numbers.
 
-use anyhow::Context as _;
+use anyhow::bail;
 use nuncio_core::Core;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::number::{Capability, InventoryNumber};
@@ -10,17 +10,50 @@ use serde_json::{Value, json};
 use crate::answer::CommandOutput;
 use crate::table::Table;
 
-/// Parses a CSV file with a header line. Values are validated when the numbers are added.
-pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
+/// The first two are required.
+const COLUMNS: [&str; 6] = ["phoneNumber", "capabilities", "monthlyPrice", "monthlyCost", "upfrontCost", "isFreeNumber"];
+
+/// Parses a CSV file with a header line; returns each number with its line. Values are validated when the numbers are added.
+///
+/// # Errors
+///
+/// Reports the header, or else all lines with a wrong number of fields.
+pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<(u64, ImportedNumber)>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes); // spreadsheets write a byte order mark
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
-    let numbers = reader.deserialize().collect::<Result<Vec<_>, _>>();
-    numbers.context("the file cannot be read; its first line must name the columns phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost and isFreeNumber")
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(bytes);
+    let names = reader.headers()?.clone();
+    let times = |column: &str| names.iter().filter(|name| *name == column).count();
+    if names.iter().any(|name| !COLUMNS.contains(&name) || times(name) > 1) || COLUMNS[..2].iter().any(|column| times(column) == 0) {
+        bail!("line 1: must have the columns {}; the last four are optional", COLUMNS.join(","));
+    }
+    let (mut numbers, mut ragged) = (Vec::new(), Vec::new());
+    let (mut line, mut counted) = (1, 0);
+    for record in reader.records() {
+        let record = record?;
+        // The reader counts from the end of the record before, so that CRLF and empty lines lead it astray.
+        let begin = record.position().map_or(0, |position| position.byte() as usize);
+        let begin = begin + bytes[begin..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        line += bytes[counted..begin].iter().filter(|byte| **byte == b'\n').count() as u64;
+        counted = begin;
+        if record.len() == names.len() {
+            numbers.push((line, record.deserialize(Some(&names))?));
+        } else {
+            ragged.push(format!("line {line}: has {} fields; the first line has {}", record.len(), names.len()));
+        }
+    }
+    if !ragged.is_empty() {
+        bail!(ragged.join("\n"));
+    }
+    if numbers.is_empty() {
+        bail!("the file has no number after its first line");
+    }
+    Ok(numbers)
 }
 
-/// Adds the numbers of a file, unless one of them is invalid.
-pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<CommandOutput> {
-    let count = core.numbers().import(tenant, numbers, |n| format!("number {}", n + 1)).await?;
+/// Adds the numbers of a file, each with its line, unless one of them is invalid.
+pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: Vec<(u64, ImportedNumber)>) -> Result<CommandOutput> {
+    let (lines, numbers): (Vec<_>, Vec<_>) = numbers.into_iter().unzip();
+    let count = core.numbers().import(tenant, &numbers, |n| format!("line {}", lines[n])).await?;
     Ok(CommandOutput::new(json!({"imported": count}), format!("imported {count} number{}", if count == 1 { "" } else { "s" })))
 }
 
@@ -60,7 +93,8 @@ mod tests {
     fn a_file_is_read_by_the_names_of_its_columns() {
         let text = "\u{feff}capabilities,phoneNumber,monthlyPrice\r\n\"sms,voice\", +12025550142 ,1.15\r\n";
         let read = read(text.as_bytes()).expect("a good file");
-        let one = &read[0];
+        let (line, one) = &read[0];
+        assert_eq!(*line, 2);
         assert_eq!(
             (one.phone_number.as_str(), one.capabilities.as_str(), one.monthly_price.as_str()),
             ("+12025550142", "sms,voice", "1.15")
@@ -69,9 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn unknown_columns_and_ragged_lines_are_refused() {
-        for text in ["phoneNumber,price\n+12025550142,1\n", "phoneNumber,capabilities\n+12025550142\n"] {
-            assert!(super::read(text.as_bytes()).is_err(), "{text}");
+    fn what_cannot_be_read_is_said_with_its_line() {
+        for (text, said) in [
+            ("", "line 1: must have the columns phoneNumber,capabilities,"),
+            ("phoneNumber,capabilities\n", "the file has no number"),
+            ("phoneNumber,price\n+12025550142,1\n", "line 1: must have the columns"),
+            ("phoneNumber,capabilities,phoneNumber\n", "line 1: must have the columns"),
+            ("phoneNumber,capabilities\n+12025550142\n\n+1,sms\n+1,sms,1\n", "line 2: has 1 fields; the first line has 2\nline 5: has 3"),
+        ] {
+            let refused = super::read(text.as_bytes()).expect_err(text).to_string();
+            assert!(refused.starts_with(said), "{text}: {refused}");
         }
     }
 }

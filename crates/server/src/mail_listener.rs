@@ -31,12 +31,17 @@ pub struct MailListener {
 }
 
 impl MailListener {
-    /// Starts listening; returns `None` if no address is configured.
-    pub async fn open(node: &Node, config: &EmailConfig) -> anyhow::Result<Option<Self>> {
+    /// Reserves the address; returns `None` if none is configured. Nothing is answered before [`Self::open`].
+    pub async fn bind(config: &EmailConfig) -> anyhow::Result<Option<TcpListener>> {
         if config.listen.is_empty() {
             return Ok(None);
         }
-        let listener = TcpListener::bind(&config.listen).await.with_context(|| format!("cannot listen for email on {}", config.listen))?;
+        let listener = TcpListener::bind(&config.listen).await;
+        listener.map(Some).with_context(|| format!("cannot listen for email on {}; change email.listen", config.listen))
+    }
+
+    /// Starts to take email.
+    pub async fn open(node: &Node, config: &EmailConfig, listener: TcpListener) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         let trusted_server = Some(config.authserv_id.clone()).filter(|id| !id.is_empty());
         let authenticator = Authenticator::new(&config.name_servers().map_err(anyhow::Error::msg)?, trusted_server, config.reject_dmarc)
@@ -46,7 +51,7 @@ impl MailListener {
         let desk = Arc::new(InboundMailHandler { core, events, authenticator });
         let (ask, asked) = stop();
         let task = tokio::spawn(inlet::serve(listener, desk, Limits::of_size(config.max_message_bytes), asked));
-        Ok(Some(Self { address, stop: ask, task }))
+        Ok(Self { address, stop: ask, task })
     }
 
     /// Returns whether it has stopped listening.

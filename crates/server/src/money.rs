@@ -3,7 +3,7 @@
 use nuncio_core::Core;
 use nuncio_core::billing::BalanceView;
 use nuncio_domain::ledger::Balance;
-use nuncio_domain::{Error, Micros, ProjectId, Result, TenantId};
+use nuncio_domain::{Error, Micros, ProjectId, Result, TenantId, Timestamp};
 use serde_json::json;
 
 use crate::answer::CommandOutput;
@@ -24,7 +24,8 @@ pub(crate) async fn prices_list(core: &Core, project: Option<ProjectId>) -> Resu
     });
     let rows = prices.iter().map(|p| {
         let (provider, fee) = (p.cost.provider.to_string(), p.cost.fee.to_string());
-        vec![p.channel.to_string(), p.country.to_string(), p.unit.to_string(), provider, fee, p.effective_from.to_string()]
+        let from = if p.effective_from == Timestamp::default() { "always".to_owned() } else { p.effective_from.to_string() };
+        vec![p.channel.to_string(), p.country.to_string(), p.unit.to_string(), provider, fee, from]
     });
     let table = Table::new(&["CHANNEL", "COUNTRY", "UNIT", "PROVIDER", "FEE", "EFFECTIVE FROM"]).with(rows);
     Ok(CommandOutput::list(json.collect(), table, "no prices: nothing is charged; import some with `nuncio prices import FILE.csv`"))
@@ -39,8 +40,9 @@ pub(crate) fn balance(balance: &Balance) -> CommandOutput {
 }
 
 pub(crate) async fn balance_add(core: &Core, tenant: TenantId, amount: &str, reference: Option<&str>) -> Result<CommandOutput> {
-    let amount = Micros::parse(amount)
-        .ok_or_else(|| Error::field("amount", format!("is {amount:?}; must be an amount of US dollars with at most six decimals")))?;
+    let amount = Micros::parse(amount).ok_or_else(|| {
+        Error::field("amount", format!("is {amount:?}; must be an amount of US dollars, at most a million, with at most six decimals"))
+    })?;
     let (done, now) = core.billing().add_money(tenant, amount, reference).await?;
     let answer = balance(&now);
     let text = if done { answer.text } else { format!("this reference was already used; nothing changed; {}", answer.text) };

@@ -53,6 +53,7 @@ impl Server {
             .await
             .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
+        let for_mail = MailListener::bind(&config.email).await?;
         let store = data.open_store(&config.storage).await?;
         let (sealer, keys) = data.sealer(&config.storage, &*ids.entropy)?;
         let node = wiring::node(config, store, sealer, ids, &address.to_string())?;
@@ -60,7 +61,10 @@ impl Server {
         admin::project(&node.core, None).await?;
         node.start().await?;
         // Whatever can fail comes before the first attempt starts.
-        let mail_listener = MailListener::open(&node, &config.email).await?;
+        let mail_listener = match for_mail {
+            Some(listener) => Some(MailListener::open(&node, &config.email, listener).await?),
+            None => None,
+        };
         if lock.is_some() {
             write_private(&data.file(ADDRESS), &address.to_string())?;
         }
@@ -171,9 +175,17 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let mut signals = Signals::catch()?;
     let Some(server) = Server::start_unless(&mut signals, config).await? else { return Ok(()) };
     tracing::info!(address = %server.address, "listening");
-    announce(format_args!("nuncio listens on http://{}", reachable(server.address)));
+    let text = config.log.format != "json"; // a line of text would not be parsed
+    if text {
+        announce(format_args!("nuncio listens on http://{}", reachable(server.address)));
+    }
     if let Some(link) = people::first_link(&server.node.core).await? {
-        announce(format_args!("this server has no owner yet; open this link to set one up: {link}"));
+        const NO_OWNER: &str = "this server has no owner yet; open this link to set one up";
+        if text {
+            announce(format_args!("{NO_OWNER}: {link}"));
+        } else {
+            tracing::warn!(%link, "{NO_OWNER}");
+        }
     }
     server.until_end(&mut signals).await;
     tracing::info!("stopping");

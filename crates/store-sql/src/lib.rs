@@ -25,7 +25,7 @@ use std::sync::Arc;
 use nuncio_store::{Result, Store, StoreError};
 
 pub use copy::{Copied, Progress, copy};
-pub use postgres::{COPIED, DISTRIBUTED, PostgresStore, WRITER_SETTINGS, WRITER_STATEMENTS, distribute};
+pub use postgres::{COPIED, DISTRIBUTED, PostgresStore, WRITER_SETTINGS, WRITER_STATEMENTS, check_url, distribute};
 pub use sqlite::SqliteStore;
 
 /// Which database.

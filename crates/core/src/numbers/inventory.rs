@@ -1,5 +1,7 @@
 //! The operator's inventory.
 
+use std::collections::BTreeSet;
+
 use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPricing, dollars};
 use nuncio_domain::{Error, FieldError, Micros, PhoneNumberId, Result, TenantId, Timestamp, address};
 use nuncio_store::Tx;
@@ -49,6 +51,12 @@ impl Numbers<'_> {
     pub async fn import(&self, tenant: TenantId, given: &[ImportedNumber], place: impl Fn(usize) -> String) -> Result<usize> {
         let mut errors = Vec::new();
         let numbers: Vec<_> = given.iter().enumerate().map(|(n, one)| one.read(&place(n), &mut errors)).collect();
+        let mut seen = BTreeSet::new();
+        for (n, number) in numbers.iter().enumerate().filter(|(_, number)| !number.phone_number.is_empty()) {
+            if !seen.insert(&number.phone_number) {
+                errors.push(FieldError::new(place(n), format!("repeats the phone number {}", number.phone_number)));
+            }
+        }
         if !errors.is_empty() {
             errors.truncate(100);
             return Err(Error::invalid(errors));

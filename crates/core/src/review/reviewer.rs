@@ -46,14 +46,13 @@ impl Reviewer {
     ///
     /// # Errors
     ///
-    /// Returns why the URL or the token is invalid.
+    /// Returns why `url` or `token` is invalid, with the name in front.
     pub fn new(url: &str, token: &str, timeout: Duration, fail_open: bool) -> Result<Self, String> {
         let client = Client::new(GuardPolicy::open()).map_err(|error| error.to_string())?;
-        client.check_url(url)?;
+        client.check_url(url).map_err(|problem| format!("url: {problem}"))?;
         let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         if !token.is_empty() {
-            let value =
-                HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "the token has characters that headers cannot have")?;
+            let value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "token: has characters that headers cannot have")?;
             headers.insert(header::AUTHORIZATION, value);
         }
         Ok(Self { client, url: url.to_owned(), headers, timeout, fail_open })

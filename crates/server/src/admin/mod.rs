@@ -90,8 +90,8 @@ pub enum Command {
     ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
     /// Show the inventory of phone numbers of a world.
     NumbersList { env: Option<Environment> },
-    /// Import numbers.
-    NumbersImport { env: Environment, numbers: Vec<ImportedNumber> },
+    /// Import numbers, each with its line in the file.
+    NumbersImport { env: Environment, numbers: Vec<(u64, ImportedNumber)> },
     /// Add one number.
     NumbersAdd { env: Environment, number: ImportedNumber },
     /// Show messages that wait for a person.
@@ -234,7 +234,7 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::DomainsAdd { domain } => domains::add(core, &project, &domain).await,
         Command::DomainsRemove { domain } => domains::remove(core, &domain).await,
         Command::NumbersList { env } => listed!(env, each => crate::inventory::list(core, project.tenant(each)).await?),
-        Command::NumbersImport { env, numbers } => crate::inventory::import(core, project.tenant(env), &numbers).await,
+        Command::NumbersImport { env, numbers } => crate::inventory::import(core, project.tenant(env), numbers).await,
         Command::NumbersAdd { env, number } => crate::inventory::add(core, project.tenant(env), &number).await,
         Command::HeldList => crate::doctor::held(core).await,
         Command::HeldResolve { id, all, action } => crate::doctor::resolve(core, id.as_deref(), all, action).await,

@@ -23,8 +23,12 @@ pub(super) async fn tables(core: &Core) -> Result<CommandOutput> {
     let tables = core.store().read().await?.table_sizes().await?;
     let all: i64 = tables.iter().map(|table| table.bytes).sum();
     let share = |bytes: i64| if all > 0 { bytes * 100 / all } else { 0 };
-    let row = |(name, bytes): (&str, i64)| vec![name.to_owned(), format!("{:.1} MB", bytes as f64 / 1e6), format!("{} %", share(bytes))];
+    let row = |(name, bytes): (&str, i64)| vec![name.to_owned(), size(bytes), format!("{} %", share(bytes))];
     let rows = tables.iter().map(|t| (t.table.as_str(), t.bytes)).chain([("all", all)]).map(row);
     let json: Vec<_> = tables.iter().map(|t| json!({"table": t.table, "bytes": t.bytes})).collect();
     Ok(CommandOutput::list(json!({"tables": json, "bytes": all}), Table::new(&["TABLE", "SIZE", "SHARE"]).with(rows), ""))
+}
+
+fn size(bytes: i64) -> String {
+    if bytes < 1_000_000 { format!("{:.1} kB", bytes as f64 / 1e3) } else { format!("{:.1} MB", bytes as f64 / 1e6) }
 }

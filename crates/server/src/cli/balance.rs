@@ -93,5 +93,5 @@ fn quota(text: &str) -> Result<Quota, String> {
         _ => return Err(format!("{text:?} is not a number of bytes such as 500M or 20G, or off")),
     };
     let bytes = digits.parse::<i64>().ok().and_then(|number| number.checked_mul(1 << shift)).filter(|bytes| *bytes > 0);
-    bytes.map(|bytes| Quota(Some(bytes))).ok_or_else(|| format!("{text:?} is out of range; must be at least 1 byte"))
+    bytes.map(|bytes| Quota(Some(bytes))).ok_or_else(|| format!("{text:?} is out of range; must be 1 byte to 8388607T, or off"))
 }

@@ -1,12 +1,12 @@
 //! `nuncio db`.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::answer::CommandOutput;
-use crate::config::{Config, is_postgres_url};
+use crate::config::Config;
 use crate::data::{DATABASE, DataDir, advised, check_installed};
 
 #[derive(Debug, Subcommand)]
@@ -53,9 +53,7 @@ pub(super) async fn copy(config: &Config, to: &str) -> anyhow::Result<CommandOut
     if !config.storage.database.is_empty() {
         bail!("storage.database: is set, so this installation does not use the embedded database; run this before you set it");
     }
-    if !is_postgres_url(to) {
-        bail!("--to: must begin with postgres:// or postgresql://");
-    }
+    nuncio_store_sql::check_url(to).map_err(|problem| anyhow!("--to: {problem}"))?;
     check_installed(&config.storage, false)?;
     let data = DataDir::open(&config.storage.data)?;
     let file = data.file(DATABASE);

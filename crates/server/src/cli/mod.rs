@@ -215,7 +215,10 @@ async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<E
             perform(config, Request { project, command }).await?
         }
     };
-    say(shown(&answer, json));
+    let text = shown(&answer, json);
+    if !text.is_empty() {
+        say(text);
+    }
     if let Some(notice) = answer.notice.filter(|_| !json) {
         eprintln!("{}", line::escaped(&notice));
     }
@@ -251,7 +254,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<CommandOut
         (_, lock) => lock,
     };
     let ids = serve::ids();
-    let store = data.open_store(&config.storage).await.context("the database cannot be opened")?;
+    let store = data.open_store(&config.storage).await?;
     let (sealer, keys) = data.sealer(&config.storage, &*ids.entropy)?;
     let node = wiring::node(config, store, sealer, ids, &config.server.listen)?;
     data.check_keys(keys, &node.core).await?;
@@ -344,7 +347,7 @@ mod tests {
             let mut line = vec!["numbers", "import", file.path().to_str().expect("a path")];
             line.extend(country.into_iter().flat_map(|country| ["--country", country]));
             let read = parsed(&line);
-            assert!(matches!(&read, Ok(Command::NumbersImport { numbers, .. }) if numbers[0].phone_number == "+34600111222"), "{read:?}");
+            assert!(matches!(&read, Ok(Command::NumbersImport { numbers, .. }) if numbers[0].1.phone_number == "+34600111222"), "{read:?}");
         }
         assert!(parsed(&["numbers", "add", "600 111 222", "--capabilities", "sms", "--country", "XX"]).is_err());
         let unread = parsed(&["numbers", "add", "600 111 222", "--capabilities", "sms"]);

@@ -65,8 +65,9 @@ impl NumbersAction {
         Ok(match self {
             Self::List { env } => Command::NumbersList { env },
             Self::Import { file, country, env } => {
-                let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
-                for number in &mut numbers {
+                let shown = || file.display().to_string();
+                let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(shown)?).with_context(shown)?;
+                for (_, number) in &mut numbers {
                     number.phone_number = typed(std::mem::take(&mut number.phone_number), country.as_ref());
                 }
                 Command::NumbersImport { env, numbers }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::line;
@@ -205,7 +205,9 @@ pub(crate) fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<St
             Some(file) => read_input(file)?.trim_end().to_owned(),
             None => value.to_owned(),
         };
-        map.insert(name.to_owned(), value.into());
+        if map.insert(name.to_owned(), value.into()).is_some() {
+            bail!("{name:?} is given twice");
+        }
     }
     Ok(map)
 }

@@ -14,7 +14,7 @@ use super::Config;
 
 /// All problems of a configuration.
 #[derive(Debug, thiserror::Error)]
-#[error("the configuration has {} problem(s):\n{}", .0.len(), .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
+#[error("the configuration has {} problem{}:\n{}", .0.len(), if .0.len() == 1 { "" } else { "s" }, .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
 pub struct Problems(pub Vec<String>);
 
 impl Config {
@@ -66,7 +66,9 @@ impl Config {
         }
         let url = &self.server.public_url;
         let has_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']);
-        if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
+        if url.contains('@') {
+            problems.push("server.public_url: has a user or password; must be a URL such as https://messages.example.org".to_owned());
+        } else if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
         }
         let (all, of_one) = (self.server.max_connections, self.server.max_connections_per_address);
@@ -85,9 +87,10 @@ impl Config {
             problems.push("storage.data: is empty; must be a folder such as nuncio-data".to_owned());
         }
         // Neither is shown: they are secrets.
-        if !self.storage.database.is_empty() && !is_postgres_url(&self.storage.database) {
-            let right = "must begin with postgres:// or postgresql://, or be empty for the embedded database";
-            problems.push(format!("storage.database: {right}"));
+        if !self.storage.database.is_empty()
+            && let Err(problem) = nuncio_store_sql::check_url(&self.storage.database)
+        {
+            problems.push(format!("storage.database: {problem}; leave it empty for the embedded database"));
         }
         if !self.storage.encryption_keys.is_empty()
             && let Err(error) = Sealer::parse(&self.storage.encryption_keys)
@@ -103,19 +106,9 @@ impl Config {
         if self.dispatch.max_in_flight_bytes < 1_048_576 {
             problems.push(format!("dispatch.max_in_flight_bytes: is {}; must be at least 1048576", self.dispatch.max_in_flight_bytes));
         }
-        if !self.email.listen.is_empty() && self.email.listen.parse::<std::net::SocketAddr>().is_err() {
-            problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.email.listen));
-        }
-        if !(65_536..=104_857_600).contains(&self.email.max_message_bytes) {
-            problems.push(format!("email.max_message_bytes: is {}; must be 65536 to 104857600", self.email.max_message_bytes));
-        }
-        problems.extend(self.email.name_servers().err());
-        problems.extend(self.email.code_relay().err());
-        problems.extend(self.review.reviewer().err());
-        problems.extend(self.dashboard.oidc.provider().err());
-        if self.email.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
-            problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.email.authserv_id));
-        }
+        self.email.check(&self.server.listen, problems);
+        self.review.check(problems);
+        self.dashboard.oidc.check(problems);
         if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
             problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());
         }
@@ -131,11 +124,6 @@ impl Config {
             problems.push(problem);
         }
     }
-}
-
-/// Whether a text can be the URL of a PostgreSQL database.
-pub(crate) fn is_postgres_url(text: &str) -> bool {
-    text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
 fn read_file(path: &Path) -> Result<Value, String> {
@@ -328,11 +316,36 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_does_nothing_is_a_problem() {
+        let problems = wrong(&[
+            ("NUNCIO__EMAIL__CODE_FROM", "nuncio@example.org"),
+            ("NUNCIO__REVIEW__TOKEN", "hush"),
+            ("NUNCIO__DASHBOARD__OIDC__CLIENT_SECRET", "hush"),
+        ]);
+        let said = ["email.code_from: does nothing without email.code_relay", "review.token: does", "dashboard.oidc.client_secret: does"];
+        assert!(problems.len() == 3 && problems.iter().zip(said).all(|(problem, said)| problem.starts_with(said)), "{problems:?}");
+        let same = wrong(&[("NUNCIO__EMAIL__LISTEN", "127.0.0.1:8025")]);
+        assert_eq!(same, ["email.listen: \"127.0.0.1:8025\" is the address of server.listen; must be another"]);
+        let all = wrong(&[
+            ("NUNCIO__REVIEW__TIMEOUT_SECONDS", "0"),
+            ("NUNCIO__REVIEW__URL", "ftp://example.org"),
+            ("NUNCIO__DASHBOARD__OIDC__ROLE", "king"),
+            ("NUNCIO__DASHBOARD__OIDC__ISSUER", "https://accounts.example.org"),
+            ("NUNCIO__SERVER__PUBLIC_URL", "https://me:hush@example.org"),
+        ]);
+        let names = all.iter().map(|problem| problem.split(':').next().unwrap_or_default()).collect::<Vec<_>>();
+        let expected = ["server.public_url", "review.timeout_seconds", "review.url", "dashboard.oidc.role", "dashboard.oidc.client_id"];
+        assert_eq!(names, expected, "{all:?}");
+        assert!(!format!("{all:?}").contains("hush"));
+    }
+
+    #[test]
     fn options_of_the_command_line_are_checked_too() {
         let with = |options: &[(&str, &str)]| Config::load_with(None, std::iter::empty(), options);
         let refused = with(&[("server.listen", "nowhere"), ("storage.database", "mysql://a:hush@b/c")]).expect_err("both are wrong").0;
         assert!(refused.len() == 2 && refused[0].starts_with("server.listen: \"nowhere\""), "{refused:?}");
-        assert!(refused[1].contains("postgres:// or postgresql://") && !refused[1].contains("hush"), "{refused:?}");
+        assert!(refused[1].starts_with("storage.database: must begin with postgres:// or postgresql://"), "{refused:?}");
+        assert!(!refused[1].contains("hush"), "{refused:?}");
         assert!(with(&[("storage.database", "postgresql://b/c")]).is_ok_and(|config| config.storage.database == "postgresql://b/c"));
     }
 }

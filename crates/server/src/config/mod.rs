@@ -15,7 +15,7 @@ use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 
 pub use load::Problems;
-pub(crate) use load::{is_postgres_url, toml_problem};
+pub(crate) use load::toml_problem;
 
 /// All settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -208,9 +208,29 @@ pub struct EmailConfig {
 }
 
 impl EmailConfig {
+    pub(super) fn check(&self, listen: &str, problems: &mut Vec<String>) {
+        if !self.listen.is_empty() && self.listen.parse::<SocketAddr>().is_err() {
+            problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.listen));
+        }
+        if self.listen == listen && !listen.ends_with(":0") {
+            problems.push(format!("email.listen: {listen:?} is the address of server.listen; must be another"));
+        }
+        if !(65_536..=104_857_600).contains(&self.max_message_bytes) {
+            problems.push(format!("email.max_message_bytes: is {}; must be 65536 to 104857600", self.max_message_bytes));
+        }
+        if self.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
+            problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.authserv_id));
+        }
+        problems.extend(self.name_servers().err());
+        problems.extend(self.code_relay().err());
+        if self.code_relay.is_empty() {
+            needs("email.code_from", &self.code_from, "email.code_relay", problems);
+        }
+    }
+
     /// The DNS servers; the error names the setting.
-    pub fn name_servers(&self) -> Result<Vec<std::net::SocketAddr>, String> {
-        let servers = self.name_servers.split(',').map(str::trim).filter(|text| !text.is_empty());
+    pub fn name_servers(&self) -> Result<Vec<SocketAddr>, String> {
+        let servers = list(&self.name_servers);
         let wrong = |text: &str| format!("email.name_servers: {text:?} is not address:port, such as 127.0.0.1:53");
         servers.map(|text| text.parse().map_err(|_| wrong(text))).collect()
     }
@@ -270,20 +290,27 @@ impl Default for ReviewConfig {
 }
 
 impl ReviewConfig {
-    /// The reviewer; the error names the setting.
-    pub fn reviewer(&self) -> Result<Option<Reviewer>, String> {
+    pub(super) fn check(&self, problems: &mut Vec<String>) {
         if !(1..=60).contains(&self.timeout_seconds) {
-            return Err(format!("review.timeout_seconds: is {}; must be 1 to 60", self.timeout_seconds));
+            problems.push(format!("review.timeout_seconds: is {}; must be 1 to 60", self.timeout_seconds));
         }
         if !matches!(self.on_failure.as_str(), "wait" | "pass") {
-            return Err(format!("review.on_failure: is {:?}; must be \"wait\" or \"pass\"", self.on_failure));
+            problems.push(format!("review.on_failure: is {:?}; must be \"wait\" or \"pass\"", self.on_failure));
         }
+        problems.extend(self.reviewer().err());
+        if self.url.is_empty() {
+            needs("review.token", &self.token, "review.url", problems);
+        }
+    }
+
+    /// The reviewer; the error names the setting.
+    pub fn reviewer(&self) -> Result<Option<Reviewer>, String> {
         if self.url.is_empty() {
             return Ok(None);
         }
         let timeout = std::time::Duration::from_secs(self.timeout_seconds);
         let reviewer = Reviewer::new(&self.url, &self.token, timeout, self.on_failure == "pass");
-        reviewer.map(Some).map_err(|error| format!("review.url, review.token: {error}"))
+        reviewer.map(Some).map_err(|problem| format!("review.{problem}"))
     }
 }
 
@@ -333,27 +360,46 @@ impl Default for OidcConfig {
 }
 
 impl OidcConfig {
+    pub(super) fn check(&self, problems: &mut Vec<String>) {
+        if Role::parse(&self.role).is_none() {
+            problems.push(format!("dashboard.oidc.role: is {:?}; must be viewer, operator or owner", self.role));
+        }
+        for wrong in list(&self.allowed_domains).filter(|domain| domain.contains('@') || !domain.contains('.')) {
+            problems.push(format!("dashboard.oidc.allowed_domains: {wrong:?} is not a domain such as example.org"));
+        }
+        for wrong in list(&self.allowed_emails).filter(|email| !email.contains('@')) {
+            problems.push(format!("dashboard.oidc.allowed_emails: {wrong:?} is not an email address"));
+        }
+        if self.issuer.is_empty() {
+            let given = [
+                ("client_id", &self.client_id),
+                ("client_secret", &self.client_secret),
+                ("allowed_domains", &self.allowed_domains),
+                ("allowed_emails", &self.allowed_emails),
+            ];
+            for (name, value) in given {
+                needs(&format!("dashboard.oidc.{name}"), value, "dashboard.oidc.issuer", problems);
+            }
+        } else if self.client_id.is_empty() {
+            problems.push("dashboard.oidc.client_id: is empty; must be the client id from the provider".to_owned());
+        }
+        problems.extend(self.provider().err());
+    }
+
     /// The provider; the error names the setting.
     pub fn provider(&self) -> Result<Option<Oidc>, String> {
-        let role = Role::parse(&self.role);
-        let role = role.ok_or_else(|| format!("dashboard.oidc.role: is {:?}; must be viewer, operator or owner", self.role))?;
         if self.issuer.is_empty() {
             return Ok(None);
         }
-        if self.client_id.is_empty() {
-            return Err("dashboard.oidc.client_id: is empty; must be the client id from the provider".to_owned());
-        }
-        let list = |text: &str| text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-        let (domains, emails) = (list(&self.allowed_domains), list(&self.allowed_emails));
-        if let Some(wrong) = domains.iter().find(|domain| domain.contains('@') || !domain.contains('.')) {
-            return Err(format!("dashboard.oidc.allowed_domains: {wrong:?} is not a domain such as example.org"));
-        }
-        if let Some(wrong) = emails.iter().find(|email| !email.contains('@')) {
-            return Err(format!("dashboard.oidc.allowed_emails: {wrong:?} is not an email address"));
-        }
-        let (client_id, client_secret) = (self.client_id.clone(), Redacted::new(self.client_secret.clone()));
-        let settings =
-            OidcSettings { name: self.name.clone(), issuer: self.issuer.clone(), client_id, client_secret, domains, emails, role };
+        let settings = OidcSettings {
+            name: self.name.clone(),
+            issuer: self.issuer.clone(),
+            client_id: self.client_id.clone(),
+            client_secret: Redacted::new(self.client_secret.clone()),
+            domains: list(&self.allowed_domains).map(str::to_owned).collect(),
+            emails: list(&self.allowed_emails).map(str::to_owned).collect(),
+            role: Role::parse(&self.role).unwrap_or(Role::Viewer),
+        };
         Oidc::new(settings).map(Some).map_err(|error| format!("dashboard.oidc.issuer: {error}"))
     }
 }
@@ -389,6 +435,9 @@ impl SipConfig {
         let any = (self.port_low, self.port_high) == (0, 0);
         let ranges = [("sip.port", self.port_low, self.port_high, 0), ("sip.rtp_port", self.rtp_port_low, self.rtp_port_high, 1)];
         for (name, low, high, more) in ranges.into_iter().skip(usize::from(any)) {
+            if problems.iter().any(|problem| problem.starts_with(name)) {
+                continue; // the default stands for what was refused
+            }
             if low < 1_024 {
                 problems.push(format!("{name}_low: is {low}; must be 1024 to 65535"));
             }
@@ -430,10 +479,22 @@ impl Default for LogConfig {
 impl Config {
     /// The policy for URLs that users give.
     pub fn guard(&self) -> Result<GuardPolicy, String> {
-        let networks = self.net.allow_networks.split(',').map(str::trim).filter(|n| !n.is_empty());
+        let networks = list(&self.net.allow_networks);
         let allow_networks = networks
             .map(|text| text.parse().map_err(|_| format!("net.allow_networks: {text:?} is not a network such as 10.0.0.0/8")))
             .collect::<Result<_, _>>()?;
         Ok(GuardPolicy { allow_http: self.net.allow_http, allow_loopback: self.net.allow_loopback, allow_networks })
+    }
+}
+
+/// The items of a setting, which commas separate.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Adds a problem if a setting is given that does nothing while its `partner` is empty.
+fn needs(name: &str, value: &str, partner: &str, problems: &mut Vec<String>) {
+    if !value.is_empty() {
+        problems.push(format!("{name}: does nothing without {partner}, which is empty"));
     }
 }

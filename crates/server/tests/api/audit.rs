@@ -211,7 +211,7 @@ async fn every_command_that_changes_something_leaves_an_entry() {
         Command::ConnectionsRemove { env: live, sender: None, channel: "email".into() },
         Command::DomainsAdd { domain: "example.net".into() },
         Command::DomainsRemove { domain: "example.net".into() },
-        Command::NumbersImport { env: test, numbers: vec![number(1)] },
+        Command::NumbersImport { env: test, numbers: vec![(2, number(1))] },
         Command::NumbersAdd { env: test, number: number(2) },
         Command::HeldResolve { id: Some(held), all: false, action: Resolution::Sent },
         Command::PricesImport { csv, own: true, replace: false },

@@ -477,7 +477,8 @@ async fn the_other_resources_are_made_shown_and_removed() {
 async fn settings_are_shown_without_their_secrets() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
-    let file = "[dashboard.oidc]\nclient_secret = \"hush\"\n\n[review]\ntoken = \"hush\"\n";
+    let file = "[dashboard.oidc]\nissuer = \"https://accounts.example.org\"\nclient_id = \"nuncio\"\nclient_secret = \"hush\"\n\n\
+                [review]\nurl = \"https://review.example.org\"\ntoken = \"hush\"\n";
     std::fs::write(terminal.home.path().join("nuncio.toml"), file).expect("a file");
     let shown = terminal.run(&["config", "show"], "").await.expect(0);
     assert!(shown.out.contains("client_secret = \"***\"") && !shown.out.contains("hush"), "{shown:?}");

@@ -62,7 +62,8 @@ impl House {
         app.connect(Channel::Email, "smtp", settings(relay), json!({})).await;
         let name_servers = names.address.to_string();
         let config = EmailConfig { listen: "127.0.0.1:0".to_owned(), name_servers, ..config };
-        let room = MailListener::open(&app.node, &config).await.expect("it opens").expect("an address is set");
+        let listener = MailListener::bind(&config).await.expect("it is free").expect("an address is set");
+        let room = MailListener::open(&app.node, &config, listener).await.expect("it opens");
         Self { app, room, names }
     }
 

@@ -367,23 +367,25 @@ async fn the_inventory_is_entered_from_the_command_line() {
         nuncio::admin::run(&app.node.core, request).await
     };
     let number = |phone: &str, price: &str| json!({"phoneNumber": phone, "capabilities": "sms|voice", "monthlyPrice": price});
-    let wrong = json!({"numbers_import": {"env": "live", "numbers": [number("+34600111222", "1"), number("12", "x"), {"capabilities": "fax"}, {"capabilities": ";"}]}});
+    let (good, again) = (number("+34600111222", "1"), number("+34600111222", "2"));
+    let lines =
+        [(2, &good), (3, &number("12", "x")), (4, &json!({"capabilities": "fax"})), (6, &json!({"capabilities": ";"})), (7, &again)];
+    let wrong = json!({"numbers_import": {"env": "live", "numbers": lines}});
     let error = run(wrong).await.expect_err("must be refused");
     let told = nuncio::admin::explain(&error);
     for part in [
-        "number 2, monthlyPrice: \"x\"",
-        "number 2, phoneNumber",
-        "number 3, capabilities: \"fax\"",
-        "number 3, phoneNumber",
-        "number 4, capabilities: is empty",
+        "line 3, monthlyPrice: \"x\"",
+        "line 3, phoneNumber",
+        "line 4, capabilities: \"fax\"",
+        "line 4, phoneNumber",
+        "line 6, capabilities: is empty",
+        "line 7: repeats the phone number +34600111222",
     ] {
         assert!(told.contains(part), "{told}");
     }
     let list = async || run(json!({"numbers_list": {"env": "live"}})).await.expect("a list").json;
     assert_eq!(list().await, json!([]));
-    run(json!({"numbers_import": {"env": "live", "numbers": [number("+34600111222", "1"), number("+34600111223", "2.5")]}}))
-        .await
-        .expect("entered");
+    run(json!({"numbers_import": {"env": "live", "numbers": [(2, good), (3, number("+34600111223", "2.5"))]}})).await.expect("entered");
     run(json!({"numbers_add": {"env": "live", "number": number("+34600111222", "3")}})).await.expect("entered anew");
     let listed = list().await;
     assert_eq!(listed.as_array().map(Vec::len), Some(2));

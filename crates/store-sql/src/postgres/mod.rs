@@ -7,12 +7,12 @@ mod distribute;
 mod message_batch;
 mod records;
 mod session;
+mod url;
 mod writer;
 
 #[path = "../sql/mod.rs"]
 mod sql;
 
-use std::str::FromStr as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,6 +23,7 @@ use sqlx::{ConnectOptions as _, PgPool, Postgres};
 pub use distribute::{COPIED, DISTRIBUTED, distribute};
 pub use message_batch::TEXTS as WRITER_STATEMENTS;
 pub use session::SETTINGS as WRITER_SETTINGS;
+pub use url::check_url;
 
 use crate::message_batch::{accept_with_chunks, folded};
 use crate::{SqlxResult as _, ended, migrations, sqlx_error};
@@ -72,8 +73,7 @@ pub(crate) async fn migrate(options: &PgConnectOptions) -> Result<()> {
 }
 
 pub(crate) async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
-    let options = PgConnectOptions::from_str(url)
-        .map_err(|_| StoreError::Unavailable("the database URL must be like postgres://user@host:5432/name".to_owned()))?;
+    let options = url::parse(url).map_err(|problem| StoreError::Unavailable(format!("the database URL {problem}")))?;
     // Neither a paused node nor a lost connection may block others with a lock that it holds.
     let options = options.application_name("nuncio").options([
         ("synchronous_commit", "on"),
