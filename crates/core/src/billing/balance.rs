@@ -103,7 +103,8 @@ impl Billing<'_> {
         Ok(sum == balance)
     }
 
-    /// Adds funds, or withdraws some if `amount` is negative. At most once per `reference`; `false` if it was already used.
+    /// Adds funds, or withdraws some if `amount` is negative. At most once per `reference`: `false` if it was already used for this amount, a
+    /// conflict if for another.
     pub async fn add_money(&self, tenant: TenantId, amount: Micros, reference: Option<&str>) -> Result<(bool, Balance)> {
         if amount.0 == 0 || amount.0.unsigned_abs() > nuncio_domain::price::MOST.unsigned_abs() {
             return Err(Error::field("amount", format!("is {amount}; must be an amount other than 0, of at most a million dollars")));
@@ -121,9 +122,11 @@ impl Billing<'_> {
             Transferred::Short(balance) => return Err(insufficient(balance, transfer.amount)),
         };
         // One reference is one payment, whichever way. The balance is locked, so that no other can come between.
-        if done && tx.list_transfers(tenant, resource).await?.iter().any(|other| other.purpose != purpose) {
-            drop(tx);
-            return Ok((false, self.balance(tenant).await?));
+        let others = tx.list_transfers(tenant, resource).await?;
+        if let Some(other) = others.iter().find(|other| other.purpose != purpose || other.amount != transfer.amount) {
+            let sign = if other.purpose == Purpose::Withdrawal { "-" } else { "" };
+            let message = format!("the reference was already used for {sign}{}; nothing changed", other.amount);
+            return Err(Error::new(ErrorCode::Conflict, message));
         }
         let balance = tx.find_balance(tenant).await?;
         if done {

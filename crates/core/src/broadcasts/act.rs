@@ -91,7 +91,14 @@ impl Broadcasts<'_> {
     /// Requests a decision by a person about a rejected broadcast.
     pub async fn escalate(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::EscalateBroadcast)?;
-        self.act_on(caller, id, BroadcastAction::Escalate, |_, _| Ok(())).await
+        self.act_on(caller, id, BroadcastAction::Escalate, |broadcast, _| {
+            let was_edited = broadcast.standing(&fingerprint(broadcast)).edited;
+            if let Some(review) = broadcast.body.review.as_mut().filter(|_| was_edited) {
+                review.reasoning = format!("The content was changed after this review. {}", review.reasoning);
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Submits the edited content of a rejected broadcast for review.

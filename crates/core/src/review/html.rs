@@ -86,11 +86,16 @@ impl Page {
             self.push("<");
             return &html[1..];
         }
-        let (name, target, after) = tag(html);
+        let Tag { name, target, alt, after } = tag(html);
         if matches!(name.as_str(), "a" | "/a") {
             self.open = None;
         }
         if !INLINE.contains(&name.trim_start_matches('/')) {
+            self.push(" ");
+        }
+        // Mail programs show this until their user asks for images.
+        if let Some(alt) = alt.filter(|_| name == "img") {
+            self.push(alt);
             self.push(" ");
         }
         if let Some(target) = target {
@@ -115,20 +120,34 @@ fn until(text: &str, from: usize, ends: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text[from..].find(ends).map_or(text.len(), |at| from + at))
 }
 
-/// Splits off the tag at the start of `html`: its name in lower case, with the slash of a closing tag, and the target of its link.
-fn tag(html: &str) -> (String, Option<String>, &str) {
+struct Tag<'a> {
+    /// In lower case, with the slash of a closing tag.
+    name: String,
+    /// The target of its link.
+    target: Option<String>,
+    /// Its `alt`, with character references.
+    alt: Option<&'a str>,
+    /// What follows it.
+    after: &'a str,
+}
+
+/// Reads the tag at the start of `html`.
+fn tag(html: &str) -> Tag<'_> {
     let slash = usize::from(html.starts_with("</"));
     let (name, mut rest) = until(html, 1 + slash, |c| c.is_ascii_whitespace() || matches!(c, '/' | '>'));
-    let mut target = None;
+    let (mut target, mut alt) = (None, None);
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
         if rest.is_empty() || rest.starts_with('>') {
-            return (name[1..].to_ascii_lowercase(), target, rest.get(1..).unwrap_or_default());
+            return Tag { name: name[1..].to_ascii_lowercase(), target, alt, after: rest.get(1..).unwrap_or_default() };
         }
         let (found, value, after) = attribute(rest);
         if target.is_none() && found.eq_ignore_ascii_case("href") {
             // Browsers ignore these characters in links.
             target = Some(decode(value).replace(['\t', '\n', '\r'], "").trim().to_owned());
+        }
+        if alt.is_none() && found.eq_ignore_ascii_case("alt") {
+            alt = Some(value);
         }
         rest = after;
     }
@@ -204,6 +223,7 @@ mod tests {
             ("a<br/>b</p>é<", "a b é<"),
             ("a<!--->b<!---->c<!--x--->d<!--!>e<!-- > -- > -->f<!--é", "abcdef"),
             ("a<p title='unfinished", "a "),
+            ("a<img src=x ALT='Win a p&#114;ize'>b<p alt=no>c<img alt>", "a Win a prize b c  "),
             ("", ""),
         ] {
             assert_eq!(Page::of(html).text, text, "{html}");

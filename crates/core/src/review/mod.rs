@@ -31,7 +31,7 @@ pub fn text_of_html(html: &str) -> String {
 }
 
 /// Incremented by each change of rules or weights.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Categories with the weight of one finding, and the words for them within a sentence.
 const CATEGORIES: &[(Category, &str, f64, &str)] = &[

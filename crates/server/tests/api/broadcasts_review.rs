@@ -79,6 +79,8 @@ async fn a_rejected_broadcast_is_edited_reviewed_again_and_escalated() {
         act(&app, &id, "escalate").await.expect(400);
         let listed = admin(&app, Command::ReviewsList).await;
         assert!(listed.text.contains(&id), "{}", listed.text);
+        let edited = "review: The content was changed after this review. ";
+        assert!(listed.text.contains(edited), "{}", listed.text);
         admin(&app, Command::ReviewsDecide { id: id.clone(), approve: true, reason: Some("a game".into()) }).await;
         finish(&app).await;
         assert_eq!(status(&app, &id).await, "completed");
@@ -120,7 +122,9 @@ async fn what_an_operator_refuses_is_over() {
     add(&app, &id, phones(1)).await;
     act(&app, &id, "send").await.expect(202);
     app.drain().await;
-    act(&app, &id, "escalate").await.expect(200);
+    let escalated = act(&app, &id, "escalate").await.expect(200).json();
+    assert_eq!(escalated["broadcast"]["reviewResult"]["reasoning"], get(&app, &id).await["reviewResult"]["reasoning"]);
+    assert!(!escalated.to_string().contains("was changed after this review"), "{escalated}");
     let core = &app.node.core;
     assert!(core.broadcasts().decide_review(app.project.live, &id, false, None).await.is_err(), "another world");
     assert_eq!(core.broadcasts().decide_review(app.tenant(), &id, false, Some("no")).await.expect("refused").status, Status::RejectedFinal);
