@@ -59,3 +59,10 @@ pub use money::Micros;
 pub use permission::{Permission, Permissions};
 pub use redacted::Redacted;
 pub use time::Timestamp;
+
+/// Replaces a field by what a change has for it, if anything.
+pub fn set_if_given<T: Clone>(field: &mut T, new: &Option<T>) {
+    if let Some(new) = new {
+        field.clone_from(new);
+    }
+}

@@ -103,7 +103,7 @@ impl Permissions {
         Self(self.0 & other.0)
     }
 
-    /// Parses permission names; an empty list, or one with `*`, means everything. An unknown name is an error beside `*`, too.
+    /// Parses permission names; an empty list, or one with `*`, means everything. An unknown name is an error even with `*`.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownPermission> {
         let (mut set, mut any, mut all) = (Self::NONE, false, false);
         for name in names {

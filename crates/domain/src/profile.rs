@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{channel::named, id::SenderId, time::Timestamp};
+use crate::{channel::named, id::SenderId, set_if_given, time::Timestamp};
 
 named! {
     /// Industry of a business.
@@ -108,17 +108,12 @@ impl ProfileChange {
 
     /// Applies the change.
     pub fn apply(&self, profile: &mut BusinessProfile) {
-        fn put<T: Clone>(field: &mut T, new: &Option<T>) {
-            if let Some(new) = new {
-                field.clone_from(new);
-            }
-        }
-        put(&mut profile.about, &self.about);
-        put(&mut profile.address, &self.address);
-        put(&mut profile.description, &self.description);
-        put(&mut profile.email, &self.email);
-        put(&mut profile.websites, &self.websites);
-        put(&mut profile.vertical, &self.vertical);
+        set_if_given(&mut profile.about, &self.about);
+        set_if_given(&mut profile.address, &self.address);
+        set_if_given(&mut profile.description, &self.description);
+        set_if_given(&mut profile.email, &self.email);
+        set_if_given(&mut profile.websites, &self.websites);
+        set_if_given(&mut profile.vertical, &self.vertical);
     }
 }
 

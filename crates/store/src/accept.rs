@@ -54,61 +54,46 @@ pub struct Idempotency {
     pub fingerprint: [u8; 32],
 }
 
-/// Requests that an idempotency key can guard. Equal keys of different operations are independent.
+/// Requests that an idempotency key can guard. Equal keys of different operations are independent. The numbers are stored: none is ever
+/// given to another operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdempotentOperation {
     /// `POST /v1/messages`.
-    SendMessage,
+    SendMessage = 1,
     /// `POST /v1/messages/{id}/reactions`.
-    React,
+    React = 2,
     /// `POST /v1/contacts`.
-    CreateContact,
+    CreateContact = 3,
     /// `POST /v1/contacts/{id}/channels`.
-    AddContactChannel,
+    AddContactChannel = 4,
     /// `POST /v1/senders`.
-    CreateSender,
+    CreateSender = 5,
     /// `POST /v1/broadcasts`.
-    CreateBroadcast,
+    CreateBroadcast = 6,
     /// `POST /v1/templates`.
-    CreateTemplate,
+    CreateTemplate = 7,
     /// `POST /v1/phone-numbers`.
-    AcquirePhoneNumber,
+    AcquirePhoneNumber = 8,
     /// `POST /v1/invitations`.
-    CreateInvitation,
+    CreateInvitation = 9,
     /// `POST /v1/suppressions`.
-    CreateSuppression,
+    CreateSuppression = 10,
     /// `POST /v1/broadcasts/{id}/contacts`.
-    AddBroadcastContacts,
+    AddBroadcastContacts = 11,
     /// `POST /v1/sandbox/inbound`.
-    PlayInbound,
+    PlayInbound = 12,
     /// `POST /v1/keys`.
-    CreateKey,
+    CreateKey = 13,
     /// `POST /v1/broadcasts/{id}/test`.
-    TestBroadcast,
+    TestBroadcast = 14,
     /// `POST /v1/broadcasts/{id}/clone`.
-    CloneBroadcast,
+    CloneBroadcast = 15,
 }
 
 impl IdempotentOperation {
-    /// The number that is stored. Never given to another operation.
+    /// The number that is stored.
     pub const fn number(self) -> i16 {
-        match self {
-            Self::SendMessage => 1,
-            Self::React => 2,
-            Self::CreateContact => 3,
-            Self::AddContactChannel => 4,
-            Self::CreateSender => 5,
-            Self::CreateBroadcast => 6,
-            Self::CreateTemplate => 7,
-            Self::AcquirePhoneNumber => 8,
-            Self::CreateInvitation => 9,
-            Self::CreateSuppression => 10,
-            Self::AddBroadcastContacts => 11,
-            Self::PlayInbound => 12,
-            Self::CreateKey => 13,
-            Self::TestBroadcast => 14,
-            Self::CloneBroadcast => 15,
-        }
+        self as i16
     }
 }
 

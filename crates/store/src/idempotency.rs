@@ -7,29 +7,25 @@ use uuid::Uuid;
 use crate::accept::Idempotency;
 use crate::error::Result;
 
-/// Result of claiming an idempotency key.
+/// A request whose key was already used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KeyClaim {
-    /// The key was free: the caller creates the resource in the same transaction.
-    Won,
-    /// Another request has the key, or the request is a repeat. The caller writes nothing.
-    Lost {
-        /// The resource that was created with the key.
-        original: Uuid,
-        /// Whether the two requests were the same.
-        same_request: bool,
-    },
+pub struct Repeat {
+    /// The resource that the key was used for.
+    pub original: Uuid,
+    /// Whether the two requests were the same.
+    pub same_request: bool,
 }
 
 /// Idempotency keys off the hot path.
 #[async_trait]
 pub trait IdempotencyRepo {
-    /// Claims a key for `resource`, until `purge_after`. A second transaction that claims the same key waits for the first.
+    /// Claims a key for `resource`, until `purge_after`, in the transaction that creates it. On a repeat, the caller must not write anything. A
+    /// second transaction that claims the same key waits for the first.
     async fn claim_idempotency_key(
         &mut self,
         tenant: TenantId,
         idempotency: &Idempotency,
         resource: Uuid,
         purge_after: Timestamp,
-    ) -> Result<KeyClaim>;
+    ) -> Result<Option<Repeat>>;
 }

@@ -56,7 +56,7 @@ pub use directory::{ConnectionRepo, KeyRepo, ProjectRepo, SenderRepo};
 pub use erasure::{Erasure, ErasureRepo};
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, LogEntry, LogPayload, NewEvent, Occurrence, Position};
-pub use idempotency::{IdempotencyRepo, KeyClaim};
+pub use idempotency::{IdempotencyRepo, Repeat};
 pub use inbound::{InboundRepo, NewInbound};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};

@@ -91,7 +91,7 @@ fn media(request: &SendRequest<'_>, content: &Content, text: &str, uploaded: Opt
     let mut object = source.ok_or_else(|| refused("there is neither mediaUrl nor mediaId nor an attachment"))?.json();
     if !text.is_empty() {
         if matches!(message_type, MessageType::Audio | MessageType::Sticker) {
-            return Err(refused("WhatsApp shows no text beside audio and stickers; send the text as a message of its own"));
+            return Err(refused("WhatsApp shows no text with audio and stickers; send the text as a separate message"));
         }
         object.insert("caption".to_owned(), text.into());
     }

@@ -1,7 +1,7 @@
 //! Idempotency: keys, fingerprints, and the 409 of a repeated request.
 
 use nuncio_domain::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
-use nuncio_store::{Idempotency, IdempotentOperation, KeyClaim, Tx};
+use nuncio_store::{Idempotency, IdempotentOperation, Repeat, Tx};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -41,15 +41,6 @@ impl Core {
     }
 }
 
-/// A request whose key was already used.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Repeat {
-    /// The resource that the key was used for.
-    pub(crate) original: Uuid,
-    /// Whether the request was the same.
-    pub(crate) same_request: bool,
-}
-
 /// Claims the key of a request for `resource`, in the transaction that creates it. On a repeat, the caller must not write anything.
 /// The key is kept for a while after `final_at`, when the resource is final.
 pub(crate) async fn claim(
@@ -60,10 +51,7 @@ pub(crate) async fn claim(
     final_at: Timestamp,
 ) -> Result<Option<Repeat>> {
     let Some(guard) = guard else { return Ok(None) };
-    Ok(match tx.claim_idempotency_key(tenant, guard, resource, final_at.plus(limits::IDEMPOTENCY_RETENTION)).await? {
-        KeyClaim::Won => None,
-        KeyClaim::Lost { original, same_request } => Some(Repeat { original, same_request }),
-    })
+    Ok(tx.claim_idempotency_key(tenant, guard, resource, final_at.plus(limits::IDEMPOTENCY_RETENTION)).await?)
 }
 
 /// Returns the 409 of a repeat, with `original`, the resource that the key was used for, as far as the caller can read it.

@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Status
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Recipient, RequestedChannel, Result, limits};
-use nuncio_store::{IdempotentOperation, NewBroadcastContact};
+use nuncio_store::{IdempotentOperation, NewBroadcastContact, Repeat};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
 use super::{Broadcasts, content, variables};
-use crate::base::idempotency::{self, Repeat};
+use crate::base::idempotency;
 use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, parse_id, rights};
 use crate::templates::render;

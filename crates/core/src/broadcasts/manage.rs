@@ -1,8 +1,8 @@
 //! Creates, reads, updates and deletes broadcasts.
 
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
-use nuncio_domain::{BroadcastId, Error, Result, id::Id as _, template::Template};
-use nuncio_store::{Idempotency, IdempotentOperation};
+use nuncio_domain::{BroadcastId, Error, Result, id::Id as _, set_if_given, template::Template};
+use nuncio_store::{Idempotency, IdempotentOperation, Repeat};
 
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
@@ -73,7 +73,7 @@ impl Broadcasts<'_> {
         self.check(broadcast).await?;
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard, broadcast.id.uuid(), broadcast.updated_at).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
             let original = self.inner.store.read().await?.find_broadcast(caller.tenant, id).await?;
@@ -185,39 +185,19 @@ impl Broadcasts<'_> {
 impl UpdateBroadcast {
     fn apply(&self, broadcast: &mut Broadcast, hours: &Option<Option<QuietHours>>) {
         let body = &mut broadcast.body;
-        if let Some(name) = &self.name {
-            body.name.clone_from(name);
-        }
-        if let Some(text) = &self.text {
-            body.text.clone_from(text);
-        }
-        if let Some(content) = &self.content {
-            body.content.clone_from(content);
-        }
-        if let Some(subject) = &self.email_subject {
-            body.email_subject.clone_from(subject);
-        }
-        if let Some(html) = &self.email_html_body {
-            broadcast.html.clone_from(html);
-        }
+        set_if_given(&mut body.name, &self.name);
+        set_if_given(&mut body.text, &self.text);
+        set_if_given(&mut body.content, &self.content);
+        set_if_given(&mut body.email_subject, &self.email_subject);
+        set_if_given(&mut broadcast.html, &self.email_html_body);
         if let Some(variables) = &self.variables {
             body.variables = variables.clone().unwrap_or_default();
         }
-        if let Some(canary) = self.canary {
-            body.canary = canary;
-        }
-        if let Some(hours) = hours {
-            body.quiet_hours.clone_from(hours);
-        }
-        if let Some(halt_on) = self.halt_on {
-            body.halt_on = halt_on;
-        }
-        if let Some(track_links) = self.track_links {
-            body.track_links = track_links;
-        }
-        if let Some(metadata) = &self.metadata {
-            body.metadata.clone_from(metadata);
-        }
+        set_if_given(&mut body.canary, &self.canary);
+        set_if_given(&mut body.quiet_hours, hours);
+        set_if_given(&mut body.halt_on, &self.halt_on);
+        set_if_given(&mut body.track_links, &self.track_links);
+        set_if_given(&mut body.metadata, &self.metadata);
     }
 }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Recipient, Result, TenantId, Timestamp, limits};
-use nuncio_store::{Address, IdempotentOperation, Tx};
+use nuncio_domain::{
+    Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Recipient, Result, TenantId, Timestamp, limits, set_if_given,
+};
+use nuncio_store::{Address, IdempotentOperation, Repeat, Tx};
 use serde_json::{Map, Value, json};
 
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
@@ -37,7 +39,7 @@ impl Contacts<'_> {
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.made_before(caller, ContactId::from_uuid(original), same_request).await?);
         }
@@ -94,15 +96,11 @@ impl Contacts<'_> {
                 return Err(Error::field("defaultChannel", format!("the contact has no channel {channel}; it has {names}")));
             }
         }
-        if let Some(channel) = default_channel {
-            contact.detail.default_channel = channel;
-        }
+        set_if_given(&mut contact.detail.default_channel, &default_channel);
         if let Some(name) = display_name {
             contact.detail.display_name = Some(name).filter(|name| !is_blank(name));
         }
-        if let Some(metadata) = metadata {
-            contact.detail.metadata = metadata;
-        }
+        set_if_given(&mut contact.detail.metadata, &metadata);
         self.touch(&mut *tx, caller.tenant, &mut contact).await?;
         Change::new("contact", "update", id).from(&shown(&before.detail)).to(&shown(&contact.detail)).commit(tx, caller.tenant).await?;
         self.current(caller.tenant, id).await

@@ -2,7 +2,7 @@
 
 use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::{Channel, ContactChannelId, ContactId, Error, ErrorCode, Recipient, Result, TenantId, Timestamp, id::Id as _, limits};
-use nuncio_store::{Address, IdempotentOperation, Tx};
+use nuncio_store::{Address, IdempotentOperation, Repeat, Tx};
 use serde_json::json;
 
 use super::change::{duplicate, read_channel};
@@ -29,7 +29,7 @@ impl Contacts<'_> {
         let known = tx.find_address(caller.tenant, &wanted.recipient).await?;
         let channel_id = ContactChannelId::of(known.map_or(new_address, |(address, _)| address), channel);
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             return self.channel_made_before(caller, id, ContactChannelId::from_uuid(original), same_request).await;
         }

@@ -6,7 +6,7 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, Channel, Error, FieldError, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp};
-use nuncio_store::{Idempotency, IdempotentOperation, NewEvent, Occurrence, Suppression, Tx};
+use nuncio_store::{Idempotency, IdempotentOperation, NewEvent, Occurrence, Repeat, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::ToSchema;
@@ -186,7 +186,7 @@ impl Suppressions<'_> {
         let mut tx = self.inner.store.begin().await?;
         match idempotency::claim(&mut *tx, caller.tenant, key, id.uuid(), now).await? {
             None => Ok(tx),
-            Some(idempotency::Repeat { original, same_request }) => {
+            Some(Repeat { original, same_request }) => {
                 drop(tx);
                 Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?)
             }

@@ -11,7 +11,7 @@ use nuncio_domain::template::ButtonType;
 use nuncio_domain::{
     Channel, Environment, Error, ErrorCode, FieldError, MessageId, MessageType, Recipient, Result, SenderId, TemplateId, TenantId, limits,
 };
-use nuncio_store::{Idempotency, IdempotentOperation, MessageFilter};
+use nuncio_store::{Idempotency, IdempotentOperation, MessageFilter, Repeat};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -293,7 +293,7 @@ impl ProviderEvents<'_> {
         Ok(())
     }
 
-    async fn played_before(&self, caller: &Caller, repeat: idempotency::Repeat) -> Result<Error> {
+    async fn played_before(&self, caller: &Caller, repeat: Repeat) -> Result<Error> {
         let original = self.messages().view(caller, MessageId::from_uuid(repeat.original)).await?;
         Ok(idempotency::conflict(caller, rights::MESSAGE, &original, repeat.same_request))
     }

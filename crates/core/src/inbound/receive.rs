@@ -20,12 +20,11 @@ use nuncio_domain::{
     AddressId, AddressKind, Channel, ConnectionId, ContactId, Country, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp,
     limits, line, sms,
 };
-use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
+use nuncio_store::{Idempotency, MessageFilter, NewInbound, Repeat, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 use serde_json::Value;
 
 use super::ProviderEvents;
 use crate::base::has_nul;
-use crate::base::idempotency::Repeat;
 use crate::contacts;
 use crate::contacts::suppressions;
 use crate::inbound::keywords::{self, Wish};
@@ -106,9 +105,8 @@ impl ProviderEvents<'_> {
         let mut tx = store.begin().await?;
         if let Some(guard) = guard {
             let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claimed = tx.claim_idempotency_key(new.message.tenant, guard, new.message.id.uuid(), purge_after).await?;
-            if let KeyClaim::Lost { original, same_request } = claimed {
-                return Ok(Received::Repeated(Repeat { original, same_request }));
+            if let Some(repeat) = tx.claim_idempotency_key(new.message.tenant, guard, new.message.id.uuid(), purge_after).await? {
+                return Ok(Received::Repeated(repeat));
             }
         }
         let written = tx.insert_inbound(&new).await?;

@@ -8,7 +8,7 @@ use nuncio_domain::invitation::{Invitation, InvitationProgress, InvitationStatus
 use nuncio_domain::number::NumberStatus;
 use nuncio_domain::{Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line};
 use nuncio_secrets::{Row, mac};
-use nuncio_store::{IdempotentOperation, Tx};
+use nuncio_store::{IdempotentOperation, Repeat, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
@@ -70,7 +70,7 @@ impl Invitations<'_> {
         };
         // The key is kept while the invitation can be open, and for the usual time after that.
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), now.plus(DAY * days)).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.find(caller.tenant, InvitationId::from_uuid(original)).await?;
             return Err(idempotency::conflict(caller, rights::INVITATION, &original, same_request));

@@ -1,7 +1,7 @@
 //! `/v1/keys`: API keys, managed with an API key.
 
 use nuncio_domain::{Error, ErrorCode, KeyId, Permission, Permissions, Redacted, Result, Timestamp, id::Id as _, key::ApiKey};
-use nuncio_store::IdempotentOperation;
+use nuncio_store::{IdempotentOperation, Repeat};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -102,7 +102,7 @@ impl Keys<'_> {
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), new.key.id.uuid(), now).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.inner.store.read().await?.lookup_key(caller.tenant, KeyId::from_uuid(original)).await?;
             let original = original.map(|key| KeyView::new(key, None));

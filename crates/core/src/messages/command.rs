@@ -37,7 +37,7 @@ pub struct SendMessage {
     pub idempotency_key: Option<String>,
     /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether a failed messaging app falls back to SMS. Default true.
+    /// Whether a message that fails on WhatsApp goes by SMS instead. Default true.
     pub fallback_enabled: Option<bool>,
     /// Fall back if no receipt arrives within this many seconds.
     #[schema(minimum = 5, maximum = 86_400)]

@@ -240,7 +240,7 @@ pub(crate) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> 
         // WhatsApp has the template and measures it itself.
         Channel::Whatsapp if asked.message_type == MessageType::Template => None,
         Channel::Whatsapp if asked.message_type == MessageType::Audio && !asked.text.is_empty() => {
-            Some(FieldError::new("text", "is not shown by WhatsApp beside audio; send it as a message of its own"))
+            Some(FieldError::new("text", "is not shown by WhatsApp with audio; send it as a separate message"))
         }
         Channel::Whatsapp => long(asked.text, limits::CAPTION),
         _ => None,

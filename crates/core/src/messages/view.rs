@@ -53,7 +53,7 @@ pub struct MessageView {
     pub reply_to: Option<String>,
     /// Language to speak, if set.
     pub voice_language: Option<String>,
-    /// Whether a failed messaging app falls back to SMS. Absent for inbound messages.
+    /// Whether a message that fails on WhatsApp goes by SMS instead. Absent for inbound messages.
     pub fallback_enabled: Option<bool>,
     /// Falls back after this many seconds without a receipt.
     pub fallback_after_seconds: Option<u64>,

@@ -2,7 +2,7 @@
 
 use nuncio_domain::number::{NumberStatus, PhoneNumber, first_renewal_after};
 use nuncio_domain::{Error, ErrorCode, FieldError, PhoneNumberId, Result, address, id::Id as _};
-use nuncio_store::IdempotentOperation;
+use nuncio_store::{IdempotentOperation, Repeat};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -34,7 +34,7 @@ impl Numbers<'_> {
         let id: PhoneNumberId = self.ids().at(now);
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
         }

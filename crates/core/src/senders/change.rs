@@ -1,6 +1,6 @@
 //! Applies a change to a sender, and returns all errors at once.
 
-use nuncio_domain::{FieldError, Micros, address, config::Sender, limits, webhook::Webhook};
+use nuncio_domain::{FieldError, Micros, address, config::Sender, limits, set_if_given, webhook::Webhook};
 use serde_json::Number;
 
 use super::command::UpdateSender;
@@ -37,9 +37,7 @@ impl UpdateSender {
             Some(default) => sender.is_default = default,
             None => {}
         }
-        if let Some(enabled) = self.email_receiving_enabled {
-            sender.email_receiving_enabled = enabled;
-        }
+        set_if_given(&mut sender.email_receiving_enabled, &self.email_receiving_enabled);
         if let Some(countries) = &self.allowed_countries {
             sender.allowed_countries = countries.as_deref().map(|countries| allowed_countries(countries, errors)).unwrap_or_default();
         }

@@ -6,7 +6,7 @@ use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount};
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Channel, Environment, Error, ErrorCode, Permission, Redacted, Result, SenderId, TenantId};
 use nuncio_secrets::Row;
-use nuncio_store::{Idempotency, IdempotentOperation, Tx};
+use nuncio_store::{Idempotency, IdempotentOperation, Repeat, Tx};
 use serde_json::Map;
 
 use super::command::{CreateSender, UpdateSender};
@@ -62,7 +62,7 @@ impl Senders<'_> {
         let mut tx = self.change_config(tenant).await?;
         let guard = guarded.as_ref().map(|(_, guard)| guard);
         let repeat = idempotency::claim(&mut *tx, tenant, guard, sender.id.uuid(), now).await?;
-        if let (Some(idempotency::Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
+        if let (Some(Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
             drop(tx);
             return Err(self.conflict(caller, SenderId::from_uuid(original), same_request).await);
         }

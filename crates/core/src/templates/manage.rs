@@ -2,7 +2,7 @@
 
 use nuncio_domain::template::{Content, Status, Template};
 use nuncio_domain::{Error, ErrorCode, Result, TemplateId, TenantId, id::Id as _};
-use nuncio_store::IdempotentOperation;
+use nuncio_store::{IdempotentOperation, Repeat};
 
 use super::command::{CreateTemplate, ListTemplates};
 use super::{Templates, check, view::TemplateView};
@@ -32,7 +32,7 @@ impl Templates<'_> {
         };
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now).await?;
-        if let Some(idempotency::Repeat { original, same_request }) = repeat {
+        if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = TemplateId::from_uuid(original);
             let original = self.inner.store.read().await?.find_template(caller.tenant, id).await?;

@@ -90,7 +90,7 @@ pub struct Request {
     pub reply_to: Option<String>,
     /// The caller's own data, returned unchanged.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether a failed messaging app falls back to SMS.
+    /// Whether a message that fails on WhatsApp goes by SMS instead.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub fallback_enabled: bool,
     /// Fall back if no receipt arrives within this many seconds.

@@ -1,4 +1,4 @@
-//! `nuncio connections`, on an installation or on a node elsewhere.
+//! `nuncio connections`, on an installation or on a remote node.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -43,17 +43,17 @@ pub(super) enum ConnectionsAction {
         /// A secret, as name=value, or name=@FILE to read it from a file (@- for standard input). Repeatable.
         #[arg(long = "secret", value_name = "NAME=VALUE", value_parser = pair)]
         secrets: Vec<String>,
-        /// Limit the rate over all nodes: messages per second, and after a slash how many may go at once after a pause, such as 50/100; none
-        /// removes the limit [default: unchanged].
+        /// Rate limit over all nodes: messages per second, and after a slash the burst, such as 50/100; none removes the limit
+        /// [default: unchanged].
         #[arg(long, value_name = "RATE[/BURST]", value_parser = throttle)]
         throttle: Option<NewThrottle>,
     },
     /// Remove the provider account of a sender's channel.
     Remove(Which),
-    /// Verify the inbound address of a sender's email connection, so that email to it arrives. On a node elsewhere, a code is emailed to
+    /// Verify the inbound address of a sender's email connection, so that email to it arrives. On a remote node, a code is emailed to
     /// the address, and asked for.
     Verify {
-        /// The environment [default: live; on a node elsewhere, the one that there is a key for].
+        /// The environment [default: live; on a remote node, the one that there is a key for].
         #[arg(long, value_parser = environment())]
         env: Option<Environment>,
         /// ID or name of the sender [default: the default sender].
@@ -70,7 +70,7 @@ pub(super) enum ConnectionsAction {
 /// Which connection.
 #[derive(Debug, clap::Args)]
 pub(super) struct Which {
-    /// The environment [default: live; on a node elsewhere, the one that there is a key for].
+    /// The environment [default: live; on a remote node, the one that there is a key for].
     #[arg(long, value_parser = environment())]
     env: Option<Environment>,
     /// ID or name of the sender [default: the default sender].
@@ -97,7 +97,7 @@ impl ConnectionsAction {
         })
     }
 
-    /// Runs the command on a node elsewhere.
+    /// Runs the command on a remote node.
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<Outcome> {
         let at = |env| Remote::new(access, env, json);
         match self {

@@ -90,41 +90,41 @@ pub(super) struct InProject {
     pub(super) project: Option<String>,
 }
 
-/// A project of the installation here, or an environment of a node elsewhere.
+/// A project of the installation here, or an environment of a remote node.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
     #[command(flatten)]
     pub(super) here: InProject,
     /// Profile of `nuncio login`.
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Node elsewhere")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Remote node")]
     profile: Option<String>,
     /// URL of the node.
-    #[arg(long, global = true, value_name = "URL", help_heading = "Node elsewhere")]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Remote node")]
     server: Option<reqwest::Url>,
     /// API key, instead of the profile's. Better in NUNCIO_API_KEY.
-    #[arg(long, global = true, value_name = "KEY", help_heading = "Node elsewhere")]
+    #[arg(long, global = true, value_name = "KEY", help_heading = "Remote node")]
     key: Option<String>,
 }
 
 pub(super) const PLACES: &str = "Works on the installation in this folder if there is one, else on the node of `nuncio login`.";
 
 impl Place {
-    /// How to reach the node elsewhere; `None` for the installation here.
+    /// How to reach the remote node; `None` for the installation here.
     ///
     /// # Errors
     ///
     /// Reports options that name both.
-    pub(super) fn elsewhere(&self) -> anyhow::Result<Option<Access>> {
+    pub(super) fn remote(&self) -> anyhow::Result<Option<Access>> {
         let at = &self.here.asked.at;
         let is_here = at.config.is_some() || at.data.is_some() || at.database.is_some() || self.here.project.is_some();
-        let is_elsewhere = self.profile.is_some() || self.server.is_some() || self.key.is_some();
-        if is_here && is_elsewhere {
+        let is_remote = self.profile.is_some() || self.server.is_some() || self.key.is_some();
+        if is_here && is_remote {
             bail!(
-                "--config, --data, --database and --project name an installation here; --profile, --server and --key a node elsewhere. \
+                "--config, --data, --database and --project name an installation here; --profile, --server and --key a remote node. \
                  Use one kind"
             );
         }
-        if is_here || (!is_elsewhere && (is_installed(at)? || !profile::is_known())) {
+        if is_here || (!is_remote && (is_installed(at)? || !profile::is_known())) {
             return Ok(None);
         }
         Access::new(self.profile.clone(), self.server.clone(), self.key.clone()).map(Some)

@@ -75,16 +75,16 @@ impl InstalledAction {
         }
     }
 
-    /// The node elsewhere that the command is about; `None` for the installation here.
-    pub(super) fn elsewhere(&self) -> anyhow::Result<Option<Access>> {
+    /// The remote node that the command is about; `None` for the installation here.
+    pub(super) fn remote(&self) -> anyhow::Result<Option<Access>> {
         match self {
-            Self::Keys(On { at, .. }) | Self::Senders(On { at, .. }) | Self::Connections(On { at, .. }) => at.elsewhere(),
+            Self::Keys(On { at, .. }) | Self::Senders(On { at, .. }) | Self::Connections(On { at, .. }) => at.remote(),
             _ => Ok(None),
         }
     }
 
-    /// Runs the command over the HTTP API of a node elsewhere.
-    pub(super) async fn run_elsewhere(self, access: Access) -> anyhow::Result<Outcome> {
+    /// Runs the command over the HTTP API of a remote node.
+    pub(super) async fn run_remotely(self, access: Access) -> anyhow::Result<Outcome> {
         let json = self.at().0.json;
         match self {
             Self::Keys(on) => on.action.run(access, json).await?,

@@ -1,4 +1,4 @@
-//! `nuncio keys`, on an installation or on a node elsewhere.
+//! `nuncio keys`, on an installation or on a remote node.
 
 use clap::Subcommand;
 use nuncio_domain::{Environment, Timestamp};
@@ -22,8 +22,8 @@ pub(super) enum KeysAction {
         /// The environment of the key.
         #[arg(long, value_parser = environment())]
         env: Environment,
-        /// Permissions, separated by commas, such as messages:send,messages:read [default: everything, or what the key of a node
-        /// elsewhere may do].
+        /// Permissions, separated by commas, such as messages:send,messages:read [default: everything, or what the key of a
+        /// remote node may do].
         #[arg(long, value_delimiter = ',')]
         permissions: Vec<String>,
         /// Refuse the key from this time on, such as 2027-01-31T09:30:00Z [default: it does not expire].
@@ -58,7 +58,7 @@ impl From<KeysAction> for Command {
 }
 
 impl KeysAction {
-    /// Runs the command on a node elsewhere.
+    /// Runs the command on a remote node.
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
         match self {
             Self::Create { name, env, permissions, expires } => {

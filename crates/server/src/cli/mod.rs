@@ -144,9 +144,9 @@ fn start(action: Action) -> anyhow::Result<ExitCode> {
             Ok(exit_code(runtime()?.block_on(action.run())?))
         }
         Action::Installed(action) => {
-            if let Some(access) = action.elsewhere()? {
+            if let Some(access) = action.remote()? {
                 log(&Config::default(), QUIET);
-                return Ok(exit_code(runtime()?.block_on(action.run_elsewhere(access))?));
+                return Ok(exit_code(runtime()?.block_on(action.run_remotely(access))?));
             }
             let config = action.at().0.at.load()?;
             log(&config, QUIET);

@@ -67,7 +67,7 @@ pub(super) enum RemoteAction {
     Broadcasts(On<Remote, BroadcastsAction>),
     /// Manage templates: texts with variables, which WhatsApp approves.
     Templates(On<Remote, TemplatesAction>),
-    /// Manage invitations: links by which clients connect their own numbers.
+    /// Manage invitations: links by which clients set up senders.
     Invitations(On<Remote, InvitationsAction>),
     /// Manage suppressions: recipients that receive no messages.
     Suppressions(On<Remote, SuppressionsAction>),

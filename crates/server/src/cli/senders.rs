@@ -1,4 +1,4 @@
-//! `nuncio senders`, on an installation or on a node elsewhere.
+//! `nuncio senders`, on an installation or on a remote node.
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -71,7 +71,7 @@ pub(super) enum SendersAction {
     },
     /// Create a sender.
     Create {
-        /// The environment [default: live; on a node elsewhere, the one that there is a key for].
+        /// The environment [default: live; on a remote node, the one that there is a key for].
         #[arg(long, value_parser = environment())]
         env: Option<Environment>,
         /// Its name.
@@ -84,7 +84,7 @@ pub(super) enum SendersAction {
     Update {
         /// The sender's ID.
         id: String,
-        /// The environment [default: live; on a node elsewhere, the one that has the sender].
+        /// The environment [default: live; on a remote node, the one that has the sender].
         #[arg(long, value_parser = environment())]
         env: Option<Environment>,
         /// Its new name.
@@ -105,7 +105,7 @@ pub(super) enum SendersAction {
     Delete {
         /// The sender's ID.
         id: String,
-        /// The environment [default: live; on a node elsewhere, the one that has the sender].
+        /// The environment [default: live; on a remote node, the one that has the sender].
         #[arg(long, value_parser = environment())]
         env: Option<Environment>,
     },
@@ -126,7 +126,7 @@ impl From<SendersAction> for Command {
 }
 
 impl SendersAction {
-    /// Runs the command on a node elsewhere.
+    /// Runs the command on a remote node.
     pub(super) async fn run(self, access: Access, json: bool) -> anyhow::Result<()> {
         let at = |env| Remote::new(access, env, json);
         match self {

@@ -23,7 +23,7 @@ pub(crate) use load::toml_problem;
 pub struct Config {
     /// Where it listens.
     pub server: ServerConfig,
-    /// Where it keeps things.
+    /// Where data is stored.
     pub storage: StorageConfig,
     /// The HTTP API.
     pub api: ApiConfig,
@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub shutdown_seconds: u64,
     /// Maximum number of client connections; beyond it, only `/healthz`, `/readyz` and `/metrics` are served.
     pub max_connections: usize,
-    /// The same for one address (a /64 of IPv6). A proxy in front is one address.
+    /// Maximum number of client connections from one address (IPv6: one /64 network). A proxy in front counts as one address.
     pub max_connections_per_address: usize,
     /// Seconds without progress after which the connection of a client that does not read a response is closed.
     pub stall_seconds: u64,
@@ -99,7 +99,7 @@ pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Where it keeps things.
+/// Where data is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StorageConfig {
@@ -140,7 +140,7 @@ impl Default for ApiConfig {
 pub struct RateLimitConfig {
     /// Sustained requests per minute; 0 disables the limit.
     pub per_minute: u32,
-    /// Requests at once after a pause.
+    /// Burst: requests at once after a pause.
     pub burst: u32,
     /// Wrong keys per minute and address; 0 disables the limit. A key that was valid before is never limited.
     pub wrong_keys_per_minute: u32,
@@ -158,8 +158,8 @@ impl Default for RateLimitConfig {
 pub struct DispatchConfig {
     /// Seconds that a message waits for a receipt after it was sent.
     pub receipt_wait_seconds: u64,
-    /// Bytes of memory for large requests and fetched attachments of all attempts, half for each. While a provider's format is written, a
-    /// message takes two to three times its size.
+    /// Bytes of memory for large requests and fetched attachments of all attempts, half for each. While it is converted to a provider's
+    /// format, a message takes two to three times its size.
     pub max_in_flight_bytes: usize,
 }
 
@@ -198,7 +198,7 @@ pub struct EmailConfig {
     /// The authserv-id of the mail server in front, such as `mx.example.org`, if it checks SPF, DKIM and DMARC: its `Authentication-Results`
     /// are then trusted, and it must remove such fields from inbound email. Empty to trust no such field.
     pub authserv_id: String,
-    /// Reject email that fails DMARC if the policy of its domain is `reject`. Otherwise it is accepted, and its result recorded.
+    /// Reject email that fails DMARC if the policy of its domain is `reject`. If false, it is accepted, and the result recorded.
     pub reject_dmarc: bool,
     /// Mail server that sends the codes with which callers of the API verify their addresses, as `host:port`, such as `127.0.0.1:25`: one of
     /// yours, reached without TLS and password. Empty: there are no codes, and addresses are claimed only through domains.
@@ -273,11 +273,11 @@ impl Default for EmailConfig {
 #[serde(default)]
 pub struct ReviewConfig {
     /// A server that is asked about content that the built-in review lets through, such as `http://127.0.0.1:8800/review`; empty for none.
-    /// It may be in a private network. What it is asked and must answer: docs/guide/src/operate/review.md.
+    /// It may be in a private network. Its requests and responses: docs/guide/src/operate/review.md.
     pub url: String,
-    /// Sent to it as `Authorization: Bearer`; empty for none.
+    /// Token that is sent to that server as `Authorization: Bearer`; empty for none.
     pub token: String,
-    /// Seconds to wait for its answer.
+    /// Seconds to wait for its verdict.
     pub timeout_seconds: u64,
     /// What happens to a broadcast while it gives no verdict: `wait` (asked again every 30 s) or `pass` (the built-in review decides).
     pub on_failure: String,
@@ -318,29 +318,29 @@ impl ReviewConfig {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DashboardConfig {
-    /// Signing in by an OpenID provider, beside passwords.
+    /// Sign-in by an OpenID provider, in addition to passwords.
     pub oidc: OidcConfig,
 }
 
-/// Signing in by an OpenID provider, beside passwords.
+/// Sign-in by an OpenID provider, in addition to passwords.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OidcConfig {
     /// The provider's issuer, such as `https://accounts.example.org`; empty for none. Register `<server.public_url>/sign-in/oidc/back` there. It
     /// may be in a private network.
     pub issuer: String,
-    /// What the button on the page says that one signs in with.
+    /// Name of the provider on the sign-in button.
     pub name: String,
-    /// The id of this installation there.
+    /// Client id of this installation at the provider.
     pub client_id: String,
-    /// Its secret; empty for a public client.
+    /// Client secret from the provider; empty for a public client.
     pub client_secret: String,
-    /// Domains, separated by commas: who has a verified email address of one of them is made a person of the oldest project at the first
-    /// sign-in. People who were added before sign in with whatever address they were added by.
+    /// Domains, separated by commas. A person with a verified email address in one of them is added to the oldest project at the first
+    /// sign-in. People who were added before can sign in with the address that they were added by.
     pub allowed_domains: String,
-    /// The same for single email addresses.
+    /// Email addresses, separated by commas, whose owners are added in the same way.
     pub allowed_emails: String,
-    /// What these become: `viewer`, `operator` or `owner`.
+    /// Role of people added in this way: `viewer`, `operator` or `owner`.
     pub role: String,
 }
 
@@ -412,9 +412,9 @@ pub struct SipConfig {
     pub port_low: u16,
     /// Last UDP port for SIP; 0 for any.
     pub port_high: u16,
-    /// First UDP port for sound. Each call takes two.
+    /// First UDP port for audio (RTP). Each call takes two.
     pub rtp_port_low: u16,
-    /// Last UDP port for sound.
+    /// Last UDP port for audio (RTP).
     pub rtp_port_high: u16,
 }
 
@@ -452,9 +452,9 @@ impl SipConfig {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetConfig {
-    /// Plain http beside https.
+    /// Allow plain http as well as https.
     pub allow_http: bool,
-    /// Addresses of this machine, also by plain http.
+    /// Allow addresses of this machine, also over plain http.
     pub allow_loopback: bool,
     /// Networks in CIDR form that may be reached although they are private, separated by commas.
     pub allow_networks: String,

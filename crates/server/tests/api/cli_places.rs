@@ -19,7 +19,7 @@ fn id(answer: &Ran) -> String {
 
 // holds: cli.places
 #[tokio::test]
-async fn senders_connections_and_keys_are_managed_on_a_node_elsewhere() {
+async fn senders_connections_and_keys_are_managed_on_a_remote_node() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
     terminal.login(&app.test_key).await;

@@ -119,7 +119,8 @@ async fn beyond_the_limit_is_402_and_uses_up_no_key() {
         let (done, _) = app.node.core.billing().add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("an answer");
         assert!(!done, "the same deposit twice");
         for other in [-10_000, 90_000] {
-            let error = app.node.core.billing().add_money(app.tenant(), Micros(other), Some("receipt 1")).await.expect_err("another amount");
+            let error =
+                app.node.core.billing().add_money(app.tenant(), Micros(other), Some("receipt 1")).await.expect_err("another amount");
             assert_eq!(error.to_string(), "the reference was already used for 0.08; nothing changed");
         }
         assert_eq!(accounts(&app).await.available, Micros(80_000));

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::{TenantId, Timestamp};
-use nuncio_store::{Idempotency, IdempotencyRepo, KeyClaim, Result, StoreError};
+use nuncio_store::{Idempotency, IdempotencyRepo, Repeat, Result, StoreError};
 use uuid::Uuid;
 
 use super::SqlTx;
@@ -15,7 +15,7 @@ impl IdempotencyRepo for SqlTx {
         idempotency: &Idempotency,
         resource: Uuid,
         purge_after: Timestamp,
-    ) -> Result<KeyClaim> {
+    ) -> Result<Option<Repeat>> {
         let Idempotency { operation, key, fingerprint } = idempotency;
         let won = self
             .changes(sql!(
@@ -27,7 +27,7 @@ impl IdempotencyRepo for SqlTx {
             ))
             .await?;
         if won {
-            return Ok(KeyClaim::Won);
+            return Ok(None);
         }
         let row: Option<(Uuid, Vec<u8>)> = self
             .optional(sql!(
@@ -39,6 +39,6 @@ impl IdempotencyRepo for SqlTx {
             ))
             .await?;
         let (original, used_for) = row.ok_or_else(|| StoreError::Busy("the idempotency key was purged meanwhile".to_owned()))?;
-        Ok(KeyClaim::Lost { original, same_request: used_for == fingerprint })
+        Ok(Some(Repeat { original, same_request: used_for == fingerprint }))
     }
 }

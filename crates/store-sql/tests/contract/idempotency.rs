@@ -5,7 +5,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
 use nuncio_domain::{Timestamp, limits};
-use nuncio_store::{Accept, Idempotency, IdempotentOperation, KeyClaim};
+use nuncio_store::{Accept, Idempotency, IdempotentOperation, Repeat};
 
 use crate::broadcasts::{find, with_contacts};
 use crate::harness::{Harness, START, in_tx};
@@ -146,18 +146,18 @@ pub(crate) async fn a_key_is_claimed_once_off_the_hot_path(h: &Harness) {
     let (first, second) = (uuid::Uuid::from_u128(1), uuid::Uuid::from_u128(2));
     let tenant = h.world.tenant;
     let mut tx = h.store.begin().await.unwrap();
-    assert_eq!(tx.claim_idempotency_key(tenant, &guard("k", 1), first, START).await.unwrap(), KeyClaim::Won);
+    assert_eq!(tx.claim_idempotency_key(tenant, &guard("k", 1), first, START).await.unwrap(), None);
     drop(tx);
     let mut tx = h.store.begin().await.unwrap();
-    assert_eq!(tx.claim_idempotency_key(tenant, &guard("k", 1), second, START).await.unwrap(), KeyClaim::Won, "a dropped claim is none");
+    assert_eq!(tx.claim_idempotency_key(tenant, &guard("k", 1), second, START).await.unwrap(), None, "a dropped claim is none");
     tx.commit().await.unwrap();
     let mut tx = h.store.begin().await.unwrap();
     for (fingerprint, same_request) in [(1, true), (2, false)] {
         let claim = tx.claim_idempotency_key(tenant, &guard("k", fingerprint), first, START).await.unwrap();
-        assert_eq!(claim, KeyClaim::Lost { original: second, same_request });
+        assert_eq!(claim, Some(Repeat { original: second, same_request }));
     }
     let other = Idempotency { operation: IdempotentOperation::CreateSender, ..guard("k", 1) };
-    assert_eq!(tx.claim_idempotency_key(tenant, &other, first, START).await.unwrap(), KeyClaim::Won);
-    assert_eq!(tx.claim_idempotency_key(h.other.tenant, &guard("k", 1), first, START).await.unwrap(), KeyClaim::Won);
+    assert_eq!(tx.claim_idempotency_key(tenant, &other, first, START).await.unwrap(), None);
+    assert_eq!(tx.claim_idempotency_key(h.other.tenant, &guard("k", 1), first, START).await.unwrap(), None);
     assert_eq!(tx.purge_idempotency_keys(START, 10).await.unwrap(), 3);
 }

@@ -55,7 +55,7 @@ page! {
 
 /// List messages
 ///
-/// Newest first. `to`, `contactId`, `idempotencyKey` and `status=failed` are indexed. With other filters, a request examines 10,000
+/// Newest first. `to`, `contactId`, `idempotencyKey`, `heldReason` and `status=failed` are indexed. With others, a request reads at most 10,000
 /// messages: its page can be short or empty and still have a `nextCursor`.
 #[utoipa::path(
     get, path = "/v1/messages", tag = "Messages", params(ListMessages),

@@ -30,7 +30,7 @@ pub(crate) async fn get_sender_channel(
 
 /// Set the provider account of a channel
 ///
-/// Replaces an existing one. Settings and throttle are replaced entirely; omitted secrets keep their value while `kind` stays the same.
+/// Replaces an existing one. Settings and throttle are replaced entirely; omitted secrets keep their value if `kind` and `settings` are unchanged.
 /// The account is not tested. In the test environment `kind` must be `sim`.
 ///
 /// Email to the address in `from` is received once the address is verified; see `inboundAddress`.
