@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: PostgreSQL's server
 # programs, postfix (for its smtp-sink), Kannel with its test programs, SIPp,
-# espeak-ng, sqlite3, curl, Python with venv and a C compiler from Debian, the peers' Python
+# espeak-ng, sqlite3, curl, openssl, Python with venv and a C compiler from Debian, the peers' Python
 # packages in .peers/venv, and, where there is node with npm, Chromium and the
 # peers' npm packages in .peers/node. When all is there it installs nothing and needs no network. It
 # starts no service, leaves none to start at boot, and removes no package.
@@ -21,6 +21,7 @@ has_kannel() { command -v bearerbox >/dev/null && [ -x /usr/lib/kannel/test/fake
 has_sipp() { command -v sipp >/dev/null; }
 has_sqlite() { command -v sqlite3 >/dev/null; }
 has_curl() { command -v curl >/dev/null; }
+has_openssl() { command -v openssl >/dev/null; }
 has_espeak() { command -v espeak-ng >/dev/null; }
 has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
 # The pages' tests drive a browser with node.
@@ -55,6 +56,7 @@ missing_packages() {
     has_espeak || echo espeak-ng
     has_sqlite || echo sqlite3
     has_curl || echo curl
+    has_openssl || echo openssl
     python >/dev/null || echo python3-venv
     has_chromium || echo chromium fonts-dejavu-core
     has_compiler || echo gcc libc6-dev

@@ -73,7 +73,13 @@ create() {
     as "$user" "$bin/initdb" --pgdata="$dir/data" --username=nuncio --auth=trust \
         --encoding=UTF8 --no-sync "${locale[@]}" >"$dir/initdb.log" 2>&1 ||
         { cat "$dir/initdb.log" >&2; return 1; }
+    # For clients that ask for encryption. The certificate is its own root.
+    as "$user" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
+        -keyout "$dir/data/server.key" -out "$dir/data/server.crt" 2>"$dir/openssl.log" ||
+        { cat "$dir/openssl.log" >&2; return 1; }
     cat >>"$dir/data/postgresql.conf" <<CONF
+ssl = on
 listen_addresses = '127.0.0.1'
 unix_socket_directories = '$dir'
 max_connections = 200

@@ -7,6 +7,7 @@ mod distribute;
 mod message_batch;
 mod records;
 mod session;
+mod tls;
 mod url;
 mod writer;
 
@@ -28,6 +29,7 @@ pub use url::check_url;
 use crate::message_batch::{accept_with_chunks, folded};
 use crate::{SqlxResult as _, ended, migrations, sqlx_error};
 use sql::SqlTx;
+use url::Database;
 use writer::{Writer, answered};
 
 pub(crate) type Db = Postgres;
@@ -46,12 +48,12 @@ pub struct PostgresStore {
 
 impl PostgresStore {
     /// Connects and brings the schema up to date. Refuses a server that does not keep what it confirms, and a URL that is not enough for
-    /// the writer: the pool also knows `PGPASSWORD`, `~/.pgpass` and other parameters.
+    /// the writer: the pool also knows `PGPASSWORD` and `~/.pgpass`.
     pub async fn open(url: &str) -> Result<Self> {
         let (options, pool) = connect(url).await?;
         session::connect(url).await.map_err(|error| match error {
             StoreError::Unavailable(why) => StoreError::Unavailable(format!(
-                "{why}; the database URL itself must hold host, user and password, and no unknown parameter"
+                "{why}; the database URL itself must hold host, user and password"
             )),
             error => error,
         })?;
@@ -72,8 +74,12 @@ pub(crate) async fn migrate(options: &PgConnectOptions) -> Result<()> {
     Ok(())
 }
 
+fn database(url: &str) -> Result<Database> {
+    url::parse(url).map_err(|problem| StoreError::Unavailable(format!("the database URL {problem}")))
+}
+
 pub(crate) async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
-    let options = url::parse(url).map_err(|problem| StoreError::Unavailable(format!("the database URL {problem}")))?;
+    let options = database(url)?.pool;
     // Neither a paused node nor a lost connection may block others with a lock that it holds.
     let options = options.application_name("nuncio").options([
         ("synchronous_commit", "on"),

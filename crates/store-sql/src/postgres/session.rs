@@ -5,7 +5,6 @@
 //! transaction, and a `COMMIT` then rolls back: a transaction is committed only if none of its statements failed.
 
 use std::error::Error as _;
-use std::str::FromStr as _;
 use std::time::Duration;
 
 use nuncio_store::{Result, StoreError};
@@ -14,6 +13,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Row, Statement};
 
+use super::database;
+use super::url::Database;
 use crate::passing;
 
 /// How long connecting may take.
@@ -70,6 +71,16 @@ pub(super) struct Session<S> {
 #[derive(Debug)]
 pub(super) struct Socket(JoinHandle<()>);
 
+impl Socket {
+    fn of(connection: impl Future<Output = std::result::Result<(), tokio_postgres::Error>> + Send + 'static) -> Self {
+        Self(tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::warn!(%error, "lost a connection to PostgreSQL");
+            }
+        }))
+    }
+}
+
 impl Drop for Socket {
     fn drop(&mut self) {
         self.0.abort();
@@ -78,7 +89,7 @@ impl Drop for Socket {
 
 /// Opens a connection to the database of `url`.
 pub(super) async fn connect(url: &str) -> Result<(Client, Socket)> {
-    let mut config = tokio_postgres::Config::from_str(url).map_err(|error| StoreError::Unavailable(with_cause(&error)))?;
+    let Database { session: mut config, tls, .. } = database(url)?;
     config.application_name("nuncio").connect_timeout(CONNECT);
     // `SETTINGS` let the server notice that this node vanished; these let this node notice that the server did (power loss, an address
     // that moved), which otherwise takes up to two hours.
@@ -90,16 +101,14 @@ pub(super) async fn connect(url: &str) -> Result<(Client, Socket)> {
         .keepalives_retries(3);
     let options = config.get_options().map_or_else(|| SETTINGS.to_owned(), |own| format!("{own} {SETTINGS}"));
     config.options(options);
-    match tokio::time::timeout(CONNECT, config.connect(NoTls)).await {
-        Ok(connected) => {
-            let (client, connection) = connected.map_err(failed)?;
-            let task = tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::warn!(%error, "lost a connection to PostgreSQL");
-                }
-            });
-            Ok((client, Socket(task)))
+    let connected = async {
+        match tls {
+            None => config.connect(NoTls).await.map(|(client, connection)| (client, Socket::of(connection))),
+            Some(tls) => config.connect(tls).await.map(|(client, connection)| (client, Socket::of(connection))),
         }
+    };
+    match tokio::time::timeout(CONNECT, connected).await {
+        Ok(connected) => connected.map_err(failed),
         Err(_) => Err(StoreError::Unavailable("the PostgreSQL server does not answer".to_owned())),
     }
 }

@@ -13,6 +13,7 @@ mod contacts;
 mod copy;
 mod coverage;
 mod directory;
+mod encryption;
 mod erasure;
 mod events;
 mod harness;
@@ -287,6 +288,9 @@ cases! {
         }
         copy {
             an_embedded_database_is_copied_whole,
+        }
+        encryption {
+            connections_are_encrypted_if_the_url_says_so,
         }
         events {
             positions_follow_the_order_of_commits,
