@@ -360,7 +360,8 @@ impl Default for OidcConfig {
 }
 
 impl OidcConfig {
-    pub(super) fn check(&self, problems: &mut Vec<String>) {
+    /// Adds what is wrong, each with the name of its setting.
+    pub fn check(&self, problems: &mut Vec<String>) {
         if Role::parse(&self.role).is_none() {
             problems.push(format!("dashboard.oidc.role: is {:?}; must be viewer, operator or owner", self.role));
         }

@@ -239,7 +239,9 @@ async fn without_a_provider_there_is_no_button() {
     let wrong = |change: fn(&mut OidcConfig)| {
         let mut config = OidcConfig { issuer: "https://id.example".into(), client_id: "x".into(), ..OidcConfig::default() };
         change(&mut config);
-        config.provider().expect_err("it is wrong")
+        let mut problems = Vec::new();
+        config.check(&mut problems);
+        problems.remove(0)
     };
     assert!(wrong(|config| config.role = "king".into()).starts_with("dashboard.oidc.role: is \"king\""));
     assert!(wrong(|config| config.client_id.clear()).starts_with("dashboard.oidc.client_id"));
