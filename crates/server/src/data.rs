@@ -232,6 +232,9 @@ fn advice(error: &str) -> Option<&'static str> {
     if lacks("database \"") {
         return Some("PostgreSQL has no such database; create it, as by CREATE DATABASE nuncio OWNER nuncio (guide: PostgreSQL)");
     }
+    if has(&["no pg_hba.conf entry"]) && has(&["no encryption"]) {
+        return Some("PostgreSQL refuses the user without encryption; add sslmode=require to the URL (guide: PostgreSQL)");
+    }
     if lacks("role \"") || has(&["authentication failed for user", "no pg_hba.conf entry", "is not permitted to log in"]) {
         return Some("PostgreSQL refuses the user or the password (guide: PostgreSQL)");
     }
@@ -300,6 +303,7 @@ mod tests {
             ("database \"nuncio\" does not exist", "no such database"),
             ("role \"nuncio\" does not exist", "refuses the user"),
             ("password authentication failed for user \"nuncio\"", "refuses the user"),
+            ("no pg_hba.conf entry for host \"::1\", user \"nuncio\", database \"nuncio\", no encryption", "add sslmode=require"),
         ] {
             let shown = format!("{:#}", advised(anyhow!("error returned from database: {error}")));
             assert!(shown.contains(said) && shown.ends_with(error), "{shown}");

@@ -52,9 +52,9 @@ impl PostgresStore {
     pub async fn open(url: &str) -> Result<Self> {
         let (options, pool) = connect(url).await?;
         session::connect(url).await.map_err(|error| match error {
-            StoreError::Unavailable(why) => StoreError::Unavailable(format!(
-                "{why}; the database URL itself must hold host, user and password"
-            )),
+            StoreError::Unavailable(why) => {
+                StoreError::Unavailable(format!("{why}; the database URL itself must hold host, user and password"))
+            }
             error => error,
         })?;
         refuse_unsafe(&pool).await?;

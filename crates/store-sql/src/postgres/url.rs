@@ -1,5 +1,6 @@
 //! Reads the URL of a PostgreSQL database.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::str::FromStr as _;
 
@@ -38,8 +39,15 @@ pub(super) fn parse(text: &str) -> Result<Database, String> {
     }
     let url = Url::parse(text).map_err(|error| format!("is not a URL such as postgres://user@host:5432/name: {error}"))?;
     let parameter = |wanted: &str| url.query_pairs().find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
-    if let Some((name, _)) = url.query_pairs().find(|(name, _)| !PARAMETERS.contains(&&**name)) {
-        return Err(format!("has the unknown parameter {name:?}; known are {}", PARAMETERS.join(", ")));
+    let mut seen = HashSet::new();
+    for (name, _) in url.query_pairs() {
+        if !PARAMETERS.contains(&&*name) {
+            return Err(format!("has the unknown parameter {name:?}; known are {}", PARAMETERS.join(", ")));
+        }
+        // One driver would take the first, the other one the last.
+        if !seen.insert(name.clone()) {
+            return Err(format!("has the parameter {name:?} twice"));
+        }
     }
     let root = parameter("sslrootcert");
     let tls = match parameter("sslmode").as_deref() {
@@ -90,6 +98,7 @@ mod tests {
             ("mysql://a:hush@b/c", "must begin with postgres://"),
             ("postgres://a:hush@b:70000/c", "invalid port number"),
             ("postgres://a@b/c?pasword=hush", "has the unknown parameter \"pasword\"; known are dbname, host"),
+            ("postgres://a@b/c?password=hush&password=hush", "has the parameter \"password\" twice"),
             ("postgres://a:hush@b/c?sslmode=prefer", "has an unknown sslmode; must be disable, require or verify-full"),
             ("postgres://a:hush@b/c?sslmode=require&sslrootcert=x.pem", "has an sslrootcert, which needs sslmode=verify-full"),
             ("postgres://a:hush@b/c?sslmode=verify-full&sslrootcert=absent.pem", "has an sslrootcert that cannot be read: absent.pem: "),
@@ -106,6 +115,9 @@ mod tests {
         let url = "postgres://me:a%2Fb@db:5433/x?sslmode=require&options=-c%20jit=off";
         let Ok(Database { session, tls, .. }) = parse(url) else { panic!("a good URL") };
         assert!(tls.is_some());
-        assert_eq!((session.get_options(), session.get_password(), session.get_ports()), (Some("-c jit=off"), Some(&b"a/b"[..]), &[5433][..]));
+        assert_eq!(
+            (session.get_options(), session.get_password(), session.get_ports()),
+            (Some("-c jit=off"), Some(&b"a/b"[..]), &[5433][..])
+        );
     }
 }

@@ -22,7 +22,8 @@ pub(crate) async fn connections_are_encrypted_if_the_url_says_so(h: &Harness) {
     let Target::Postgres(url) = &h.target else { panic!("a PostgreSQL database") };
     let with = |parameters: &str| Target::Postgres(Redacted::new(format!("{}&{parameters}", url.expose())));
     new(h.store.accept(h.item(&phone(1))).await);
-    let sessions = async |encrypted: &str| h.sql(SESSIONS).await.into_iter().filter(|row| row[0].as_deref() == Some(encrypted)).collect::<Vec<_>>();
+    let sessions =
+        async |encrypted: &str| h.sql(SESSIONS).await.into_iter().filter(|row| row[0].as_deref() == Some(encrypted)).collect::<Vec<_>>();
     assert!(sessions("true").await.is_empty(), "the URL does not ask for it");
     let plain = sessions("false").await.len();
 
