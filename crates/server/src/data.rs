@@ -235,6 +235,9 @@ fn advice(error: &str) -> Option<&'static str> {
     if has(&["no pg_hba.conf entry"]) && has(&["no encryption"]) {
         return Some("PostgreSQL refuses the user without encryption; add sslmode=require to the URL (guide: PostgreSQL)");
     }
+    if has(&["invalid peer certificate"]) {
+        return Some("the certificate of PostgreSQL cannot be verified; give its root as sslrootcert in the URL (guide: PostgreSQL)");
+    }
     if lacks("role \"") || has(&["authentication failed for user", "no pg_hba.conf entry", "is not permitted to log in"]) {
         return Some("PostgreSQL refuses the user or the password (guide: PostgreSQL)");
     }
@@ -303,6 +306,7 @@ mod tests {
             ("database \"nuncio\" does not exist", "no such database"),
             ("role \"nuncio\" does not exist", "refuses the user"),
             ("password authentication failed for user \"nuncio\"", "refuses the user"),
+            ("invalid peer certificate: UnknownIssuer", "give its root as sslrootcert"),
             ("no pg_hba.conf entry for host \"::1\", user \"nuncio\", database \"nuncio\", no encryption", "add sslmode=require"),
         ] {
             let shown = format!("{:#}", advised(anyhow!("error returned from database: {error}")));
