@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Numbers;
-use crate::base::Change;
+use crate::base::{Change, csv};
 
 /// Numbers per transaction.
 const CHUNK: usize = 200;
@@ -92,7 +92,43 @@ pub(crate) async fn stock_sandbox(tx: &mut dyn Tx, tenant: TenantId, now: Timest
     Ok(())
 }
 
+/// The columns of an import file; the first two are required.
+const COLUMNS: [&str; 6] = ["phoneNumber", "capabilities", "monthlyPrice", "monthlyCost", "upfrontCost", "isFreeNumber"];
+
 impl ImportedNumber {
+    /// Reads a CSV file with a header line; returns each number with its line. Values are validated when the numbers are added.
+    ///
+    /// # Errors
+    ///
+    /// Reports the header, or else all lines with a wrong number of fields.
+    pub fn read_file(file: &[u8]) -> Result<Vec<(u64, Self)>> {
+        let mut records = csv::records(file)?.into_iter();
+        let names = records.next().map(|(_, names)| names).unwrap_or_default();
+        let columns = COLUMNS.map(|column| names.iter().position(|name| name == column));
+        let found = columns.iter().flatten().count();
+        // A name that is unknown or there twice is found at no column.
+        if found != names.len() || columns[..2].contains(&None) {
+            return Err(Error::field("line 1", format!("must have the columns {}; the last four are optional", COLUMNS.join(","))));
+        }
+        let (mut numbers, mut errors) = (Vec::new(), Vec::new());
+        for (line, cells) in records {
+            if cells.len() != names.len() {
+                let message = format!("has {} fields; the first line has {}", cells.len(), names.len());
+                errors.push(FieldError::new(format!("line {line}"), message));
+                continue;
+            }
+            let [phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number] =
+                columns.map(|column| column.map(|at| cells[at].clone()).unwrap_or_default());
+            let number = Self { phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number };
+            numbers.push((line, number));
+        }
+        Error::if_any(errors)?;
+        if numbers.is_empty() {
+            return Err(Error::field("file", "has no number after its first line"));
+        }
+        Ok(numbers)
+    }
+
     fn read(&self, place: &str, errors: &mut Vec<FieldError>) -> InventoryNumber {
         let path = |field: &str| if place.is_empty() { field.to_owned() } else { format!("{place}, {field}") };
         let mut amount = |field: &str, text: &str| match text.trim() {
@@ -142,6 +178,32 @@ fn read_capabilities(text: &str, path: &str, errors: &mut Vec<FieldError>) -> Ca
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_read_by_the_names_of_its_columns() {
+        let text = "\u{feff}capabilities,phoneNumber,monthlyPrice\r\n\"sms,voice\", +12025550142 ,1.15\r\n";
+        let read = ImportedNumber::read_file(text.as_bytes()).expect("a good file");
+        let (line, one) = &read[0];
+        assert_eq!((*line, one.phone_number.as_str(), one.capabilities.as_str()), (2, "+12025550142", "sms,voice"));
+        assert_eq!([&one.monthly_price, &one.upfront_cost, &one.is_free_number], ["1.15", "", ""]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_with_its_line() {
+        for (text, said) in [
+            ("", "line 1: must have the columns phoneNumber,capabilities,"),
+            ("phoneNumber,capabilities\n", "file: has no number"),
+            ("phoneNumber,price\n+12025550142,1\n", "line 1: must have the columns"),
+            ("phoneNumber\n+12025550142\n", "line 1: must have the columns"),
+            ("phoneNumber,capabilities,phoneNumber\n", "line 1: must have the columns"),
+            ("phoneNumber,capabilities\n+12025550142\n\n+1,sms\n+1,sms,1\n", "line 2: has 1 fields; the first line has 2"),
+        ] {
+            let refused = ImportedNumber::read_file(text.as_bytes()).expect_err(text);
+            assert!(refused.to_string().starts_with(said), "{text}: {refused}");
+        }
+        let ragged = ImportedNumber::read_file(b"phoneNumber,capabilities\n+1\n\n+1,sms,1\n").expect_err("two lines");
+        assert_eq!(ragged.details()["errors"][1]["path"], "line 4");
+    }
 
     #[test]
     fn sandbox_numbers_are_of_their_countries() {

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::Environment;
 
 use super::input::{country, typed};
-use crate::admin::Command;
+use crate::admin::{Command, explain};
 use crate::client::profile::environment;
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +66,8 @@ impl NumbersAction {
             Self::List { env } => Command::NumbersList { env },
             Self::Import { file, country, env } => {
                 let shown = || file.display().to_string();
-                let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(shown)?).with_context(shown)?;
+                let read = ImportedNumber::read_file(&std::fs::read(&file).with_context(shown)?);
+                let mut numbers = read.map_err(|error| anyhow!(explain(&error))).with_context(shown)?;
                 for (_, number) in &mut numbers {
                     number.phone_number = typed(std::mem::take(&mut number.phone_number), country.as_ref());
                 }

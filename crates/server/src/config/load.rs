@@ -66,7 +66,8 @@ impl Config {
         }
         let url = &self.server.public_url;
         let has_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']);
-        if url.contains('@') {
+        let authority = url.split('/').nth(2).unwrap_or_default();
+        if authority.contains('@') {
             problems.push("server.public_url: has a user or password; must be a URL such as https://messages.example.org".to_owned());
         } else if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));

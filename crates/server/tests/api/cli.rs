@@ -47,7 +47,7 @@ impl Terminal {
         Self { home: tempfile::tempdir().expect("a folder"), server: app.listen().await }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nuncio"));
         command.args(arguments).current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
         command.env("NUNCIO_SERVER", format!("http://{}", self.server)).stdin(Stdio::null()).kill_on_drop(true);

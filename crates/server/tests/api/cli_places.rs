@@ -175,8 +175,24 @@ async fn a_database_that_lies_in_another_folder_too_is_refused() {
     assert!(run(&terminal, "keys list").await.expect(1).err.contains("nuncio.db is a link"));
     std::fs::rename(&elsewhere, &database).expect("moved");
     run(&terminal, "keys list").await.expect(0);
+    let twice = "connections set --env test --channel sms --kind sim --setting fails=a --setting fails=b";
+    assert!(run(&terminal, twice).await.expect(1).err.contains("\"fails\" is given twice"));
     let refused = terminal.type_in(&["balance", "add", "7", "--env", "test", "--reference", ""]).await.expect(1);
     assert!(refused.err.contains("reference: is empty"), "{refused:?}");
+    std::fs::write(&database, "").expect("emptied");
+    assert!(run(&terminal, "keys list").await.expect(1).err.contains("nuncio.db is empty"));
+}
+
+#[tokio::test]
+async fn an_address_for_email_that_is_taken_is_noticed_before_the_node_registers() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let refused = terminal.command(&["serve", "--listen", "127.0.0.1:0"]).env("NUNCIO__EMAIL__LISTEN", &address).output().await;
+    let said = String::from_utf8_lossy(&refused.expect("it ends").stderr).into_owned();
+    assert!(said.contains(&format!("cannot listen for email on {address}")), "{said}");
+    assert!(!terminal.home.path().join("nuncio-data/nuncio.db").exists(), "there is no node to recover");
 }
 
 // holds: cli.places

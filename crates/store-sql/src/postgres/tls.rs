@@ -9,14 +9,14 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// `sslmode=require`: nobody who only listens can read it. Whoever sits between can pass for the server.
+/// `sslmode=require`: protects from eavesdropping, but not from an attacker who impersonates the server.
 pub(super) fn unverified() -> Result<MakeRustlsConnect, String> {
     let verifier = Arc::new(AnyCertificate(ring::default_provider()));
     let config = builder()?.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// `sslmode=verify-full`: the server proves its name by a certificate that the system trusts, or one of the file `root`.
+/// `sslmode=verify-full`: the server must have a certificate for its host, from a root that the system trusts or that the file `root` has.
 pub(super) fn verified(root: Option<&str>) -> Result<MakeRustlsConnect, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -44,7 +44,7 @@ fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
     builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())
 }
 
-/// Accepts whatever certificate the server has, if the server has its key.
+/// Accepts any certificate whose key the server has.
 #[derive(Debug)]
 struct AnyCertificate(CryptoProvider);
 

@@ -49,14 +49,14 @@ pub(super) fn parse(text: &str) -> Result<Database, String> {
             return Err(format!("has the parameter {name:?} twice"));
         }
     }
-    let root = parameter("sslrootcert");
-    let tls = match parameter("sslmode").as_deref() {
+    let (mode, root) = (parameter("sslmode"), parameter("sslrootcert"));
+    let tls = match mode.as_deref() {
         None | Some("disable") => None,
         Some("require") => Some(tls::unverified()?),
         Some("verify-full") => Some(tls::verified(root.as_deref())?),
         Some(_) => return Err("has an unknown sslmode; must be disable, require or verify-full".to_owned()),
     };
-    if root.is_some() && parameter("sslmode").as_deref() != Some("verify-full") {
+    if root.is_some() && mode.as_deref() != Some("verify-full") {
         return Err("has an sslrootcert, which needs sslmode=verify-full".to_owned());
     }
     let unusable = |error: &dyn Error| format!("cannot be used: {}", error.source().unwrap_or(error));
