@@ -196,7 +196,7 @@ mod tests {
             ("phoneNumber,price\n+12025550142,1\n", "line 1: must have the columns"),
             ("phoneNumber\n+12025550142\n", "line 1: must have the columns"),
             ("phoneNumber,capabilities,phoneNumber\n", "line 1: must have the columns"),
-            ("phoneNumber,capabilities\n+12025550142\n\n+1,sms\n+1,sms,1\n", "line 2: has 1 fields; the first line has 2"),
+            ("phoneNumber,capabilities\n\n+1,sms\n+12025550142\n", "line 4: has 1 fields; the first line has 2"),
         ] {
             let refused = ImportedNumber::read_file(text.as_bytes()).expect_err(text);
             assert!(refused.to_string().starts_with(said), "{text}: {refused}");
