@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_domain::lifecycle::{ReceiptKind, bounded_reference};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, bounded_reference};
 use nuncio_domain::message::Content;
 use nuncio_domain::sms::Alphabet;
 use nuncio_domain::template::Decision;
@@ -40,6 +40,8 @@ pub enum ProviderEvent {
         /// The receipt as received, without secrets. `None` if it has no further information.
         raw: Option<String>,
     },
+    /// The result of an attempt whose outcome was unknown.
+    LateResult(Box<LateResult>),
     /// An inbound message.
     Inbound(Inbound),
     /// One segment of an inbound message.
@@ -68,6 +70,7 @@ impl ProviderEvent {
             | Self::Complaint { tenant, .. }
             | Self::Bounced { tenant, .. }
             | Self::TemplateDecided { tenant, .. } => *tenant,
+            Self::LateResult(result) => result.origin.tenant,
             Self::Inbound(inbound) => inbound.tenant,
             Self::Part(part) => part.tenant,
             Self::OptedOut(opted) => opted.tenant,
@@ -128,6 +131,18 @@ pub enum ReceiptTarget {
     },
     /// By an id that the provider returned when it accepted the message, or a part of it. The receipt can arrive before that response.
     Reference { tenant: TenantId, connection: ConnectionId, reference: String },
+}
+
+/// The provider's response to an attempt that had already returned [`Outcome::Unknown`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct LateResult {
+    pub origin: Origin,
+    pub message: MessageId,
+    /// Index of the attempt.
+    pub attempt: usize,
+    pub outcome: Outcome,
+    /// How the provider will report delivery.
+    pub receipts: Receipts,
 }
 
 /// A recipient who opted out of an account.

@@ -5,11 +5,11 @@ use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 use std::time::Duration;
 
-use nuncio_channel::SendRequest;
+use nuncio_channel::{LateResult, SendRequest};
 use nuncio_domain::lifecycle::{Applied, Outcome, Scope, Step};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message, Status, Wait};
 use nuncio_domain::{MessageId, MessageType, TenantId};
-use nuncio_store::{Store, StoreError, Transition, Transitioned};
+use nuncio_store::{Result, Store, StoreError, Transition, Transitioned};
 
 use crate::{Hint, Permit, Shared, lane::Slot, retry};
 
@@ -18,6 +18,9 @@ static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
     let counter = |status: &Status| (*status, metrics::counter!("nuncio_messages_settled_total", "status" => status.as_str()));
     Status::ALL.iter().map(counter).collect()
 });
+
+/// A fence that no message has.
+const PAST: i64 = -1;
 
 impl Permit {
     /// Runs the attempt of `message`, which must be stored as started by [`Self::node`].
@@ -126,6 +129,22 @@ impl Shared {
                 self.add_hint(hint);
             }
         }
+    }
+
+    /// Records the result of an attempt whose outcome was recorded as unknown.
+    pub async fn settle_late(&self, late: LateResult) -> Result<()> {
+        let LateResult { origin, message, attempt, outcome, receipts } = late;
+        let step = Step::Settle {
+            attempt,
+            fence: PAST,
+            outcome: outcome.with_bounded_references(),
+            receipts,
+            retry_in: retry::after(attempt, None, &*self.ids.entropy),
+            receipt_wait: self.config.receipt_wait,
+        };
+        let settled = self.store.transition(Transition::new(origin.tenant, message, step, self.ids.clock.now())).await?;
+        self.count_result(origin.tenant, &settled);
+        Ok(())
     }
 
     async fn call(&self, slot: &Slot, message: &mut Message, attempt: usize) -> Outcome {

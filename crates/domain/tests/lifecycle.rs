@@ -461,6 +461,31 @@ fn an_acceptance_that_comes_late_stops_the_resend() {
 }
 
 #[test]
+fn a_refusal_that_comes_late_decides_like_one_in_time() {
+    for on_unknown in [OnUnknown::Resend, OnUnknown::Hold] {
+        let mut life = lost_and_found(on_unknown);
+        life.settle(0, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) });
+        assert_eq!((life.state.status, life.state.wait), (Status::Failed, Wait::Nothing));
+
+        let mut life = lost_and_found(on_unknown);
+        life.settle(0, Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message });
+        assert_eq!(life.state.wait, Wait::Attempt { due_at: BIRTH.plus(HOUR) });
+        life.now = BIRTH.plus(HOUR);
+        life.start();
+        assert!(!life.state.detail.possible_duplicate, "the first was refused");
+        assert_eq!(life.settle(0, unknown()), Applied::Lost);
+    }
+    // After the resend, only the newest attempt decides.
+    let mut life = lost_and_found(OnUnknown::Resend);
+    life.now = BIRTH.plus(HOUR);
+    life.start();
+    life.settle(1, unknown());
+    let wait = life.state.wait;
+    life.settle(0, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) });
+    assert_eq!((life.state.status, life.state.wait), (Status::Sending, wait));
+}
+
+#[test]
 fn a_message_is_not_sent_again_and_again_while_its_outcome_stays_unknown() {
     let mut life = Life::new(queued());
     for n in 0..limits::UNKNOWN_ATTEMPTS {

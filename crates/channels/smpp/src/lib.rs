@@ -2,7 +2,7 @@
 //!
 //! A message is `accepted` when the SMSC returned an id for each of its segments. What was not written to the session is deferred, and
 //! what the SMSC refused is deferred or rejected. A lost response, or a message of which only some segments were accepted, is
-//! [`Outcome::Unknown`]. The segments of a message have the same reference in every attempt, so that a phone that gets some of them twice
+//! [`Outcome::Unknown`]; a response that comes after its timeout replaces it. The segments of a message have the same reference in every attempt, so that a phone that gets some of them twice
 //! still assembles one message.
 
 use std::fmt;
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Opened, Outcome, Receipts, Scope, SendRequest, Services, Sessions, Stop, sms,
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, LateResult, Opened, Origin, Outcome, ProviderEvent, Receipts, Scope,
+    SendRequest, Services, Sessions, Stop, sms,
 };
 use nuncio_domain::Channel;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::config::Config;
 use crate::inbound::EventInbox;
-use crate::session::{RequestError, Session};
+use crate::session::{Request, RequestError, Session};
 use crate::submit::{Draft, Taken};
 use crate::supervisor::Link;
 use crate::wire::{Body, Envelope};
@@ -28,6 +29,8 @@ use crate::wire::{Body, Envelope};
 /// How often, and after what pauses, a throttled segment is submitted again.
 const REPEATS: u32 = 10;
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
+/// A late response is reported this much later, so that the unknown outcome is stored before it.
+const AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 
 mod address;
 mod config;
@@ -56,11 +59,18 @@ fn open(net: &Network, account: &Account, services: &Services) -> Opened {
     let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };
     let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.binds * config.window };
     let inbox = Arc::new(EventInbox::new(account, services, config.ids, config.reassembly));
-    Ok(Arc::new(SmppAdapter { capabilities, link: Arc::new(Link::new(config, inbox, services.ids.clone())) }))
+    Ok(Arc::new(SmppAdapter {
+        capabilities,
+        origin: Origin::of(account),
+        events: Arc::clone(&services.events),
+        link: Arc::new(Link::new(config, inbox, services.ids.clone())),
+    }))
 }
 
 struct SmppAdapter {
     capabilities: Capabilities,
+    origin: Origin,
+    events: Arc<dyn EventSink>,
     link: Arc<Link>,
 }
 
@@ -93,7 +103,7 @@ impl Adapter for SmppAdapter {
                 return Outcome::Deferred { retry_after: None, failure, scope: Scope::Message };
             }
         };
-        let outcome = self.submit(&session, &draft).await;
+        let outcome = self.submit(&session, &draft, request).await;
         drop(permit);
         outcome
     }
@@ -136,31 +146,58 @@ impl SmppAdapter {
     }
 
     /// Sends the segments in order: if the first is refused, which is the usual case, nothing has been sent.
-    async fn submit(&self, session: &Session, draft: &Draft<'_>) -> Outcome {
-        let ids = self.link.config.ids;
-        let mut refs = Vec::with_capacity(draft.bodies.len());
+    async fn submit(&self, session: &Arc<Session>, draft: &Draft<'_>, request: &SendRequest<'_>) -> Outcome {
+        let total = draft.bodies.len();
+        let mut refs = Vec::with_capacity(total);
         for (number, body) in draft.bodies.iter().enumerate() {
-            match self.submit_segment(session, &draft.envelope, body, number > 0).await {
-                Taken::Yes(id) => refs.extend(id.map(|id| ids.of_answer(&id))),
+            let (taken, open) = self.submit_segment(session, &draft.envelope, body, number > 0).await;
+            if let Some(open) = open
+                && number + 1 == total
+            {
+                self.report_late(open, total, refs.clone(), request);
+            }
+            match taken {
+                Taken::Yes(id) => refs.extend(id.map(|id| self.link.config.ids.of_answer(&id))),
                 Taken::No(outcome) if number == 0 => return outcome,
                 Taken::NotSent(why) if number == 0 => return self.broke(&why),
                 Taken::Unclear(why) if number == 0 => return submit::unknown(why, refs),
-                stopped => return submit::partial(number, draft.bodies.len(), stopped, refs),
+                stopped => return submit::partial(number, total, stopped, refs),
             }
         }
         Outcome::Accepted { refs, cost: None }
     }
 
-    /// Submits one segment. If the SMSC throttles one after the first, repeats it for a while: the whole message must not be.
-    async fn submit_segment(&self, session: &Session, envelope: &Envelope<'_>, body: &Body, later: bool) -> Taken {
+    /// Submits one segment. If the SMSC throttles one after the first, repeats it for a while: the whole message must not be. Also returns
+    /// the request if its response timed out and can still come.
+    async fn submit_segment(&self, session: &Arc<Session>, envelope: &Envelope<'_>, body: &Body, later: bool) -> (Taken, Option<Request>) {
+        let statuses = &self.link.config.statuses;
         let mut pauses = if later { REPEATS } else { 0 };
         loop {
-            let reply = session.request(|out, sequence| wire::submit(out, sequence, envelope, body)).await;
-            match submit::judge(reply, &self.link.config.statuses) {
+            let mut sent = match session.begin(|out, sequence| wire::submit(out, sequence, envelope, body)) {
+                Ok(sent) => sent,
+                Err(error) => return (submit::judge(Err(error), statuses), None),
+            };
+            match submit::judge(sent.response().await, statuses) {
                 Taken::No(Outcome::Deferred { .. }) if pauses > 0 => pauses -= 1,
-                taken => return taken,
+                taken => return (taken, Some(sent).filter(Request::is_open)),
             }
             tokio::time::sleep(REPEAT_AFTER).await;
         }
+    }
+
+    /// Reports the response to the last segment of a message when it comes after all.
+    fn report_late(&self, open: Request, total: usize, refs: Vec<String>, request: &SendRequest<'_>) {
+        let (link, events) = (Arc::clone(&self.link), Arc::clone(&self.events));
+        let (origin, receipts, message, attempt) = (self.origin, self.capabilities.receipts, request.message.id, request.attempt);
+        tokio::spawn(async move {
+            let Some(reply) = open.late_response().await else { return };
+            let taken = match submit::judge(Ok(reply), &link.config.statuses) {
+                Taken::Yes(id) => Taken::Yes(id.map(|id| link.config.ids.of_answer(&id))),
+                stopped => stopped,
+            };
+            if let Some(outcome) = submit::late(taken, total, refs) {
+                events.push(ProviderEvent::LateResult(Box::new(LateResult { origin, message, attempt, outcome, receipts })), AFTER_UNKNOWN);
+            }
+        });
     }
 }

@@ -39,6 +39,8 @@ const UNSENT: usize = 1024 * 1024;
 const UNBOUND: &str = "the SMSC ended the session (unbind)";
 /// Longest wait for responses after the SMSC's unbind.
 const UNBINDING: Duration = Duration::from_secs(5);
+/// Longest wait for a response after its timeout.
+const LATEST: Duration = Duration::from_secs(600);
 /// Longest time to close the connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -181,28 +183,28 @@ impl Session {
     }
 
     /// Sends what `write` writes with a new sequence number, and waits for the response.
-    pub(crate) async fn request(&self, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, RequestError> {
-        let mut waiting = {
-            let mut outbox = self.outbox.lock();
-            if let Some((why, _)) = &outbox.ended {
-                return Err(RequestError::NotSent(why.clone()));
-            }
-            if self.is_leaving() {
-                return Err(RequestError::NotSent(UNBOUND.to_owned()));
-            }
-            let order = outbox.next;
-            outbox.next += 1;
-            let sequence = (order % SEQUENCES) as u32 + 1;
-            write(&mut outbox.buffer, sequence);
-            let (tell, told) = oneshot::channel();
-            outbox.waiting.insert(sequence, Waiter { order, tell });
-            Waiting { session: self, sequence, order, told }
-        };
-        self.wake.notify_one();
-        match timeout(self.limit, &mut waiting.told).await {
-            Ok(told) => told.unwrap_or_else(|_| Err(RequestError::NoResponse("the session ended".to_owned()))),
-            Err(_) => Err(self.no_response(waiting.order)),
+    pub(crate) async fn request(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, RequestError> {
+        self.begin(write)?.response().await
+    }
+
+    /// Queues what `write` writes with a new sequence number for the writer.
+    pub(crate) fn begin(self: &Arc<Self>, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Request, RequestError> {
+        let mut outbox = self.outbox.lock();
+        if let Some((why, _)) = &outbox.ended {
+            return Err(RequestError::NotSent(why.clone()));
         }
+        if self.is_leaving() {
+            return Err(RequestError::NotSent(UNBOUND.to_owned()));
+        }
+        let order = outbox.next;
+        outbox.next += 1;
+        let sequence = (order % SEQUENCES) as u32 + 1;
+        write(&mut outbox.buffer, sequence);
+        let (tell, told) = oneshot::channel();
+        outbox.waiting.insert(sequence, Waiter { order, tell });
+        drop(outbox);
+        self.wake.notify_one();
+        Ok(Request { session: Arc::clone(self), sequence, order, told })
     }
 
     /// The error of a request without a response in time.
@@ -259,7 +261,7 @@ impl Session {
     }
 
     /// Waits for what is in flight, and unbinds.
-    pub(crate) async fn unbind(&self, window: usize) {
+    pub(crate) async fn unbind(self: &Arc<Self>, window: usize) {
         let quiet = async {
             let sent = self.window.acquire_many(window as u32).await;
             (sent, self.deliveries.acquire_many(DELIVERIES as u32).await)
@@ -272,7 +274,7 @@ impl Session {
     }
 
     /// Tests the connection.
-    pub(crate) async fn enquire(&self) -> Result<Reply, RequestError> {
+    pub(crate) async fn enquire(self: &Arc<Self>) -> Result<Reply, RequestError> {
         self.request(|out, sequence| wire::bare(out, Header { id: id::ENQUIRE_LINK, status: 0, sequence })).await
     }
 
@@ -406,7 +408,7 @@ impl Session {
         None
     }
 
-    /// Passes a response to its waiting request; ignores a late one.
+    /// Passes a response to its request; ignores one that nobody waits for any longer.
     fn on_response(&self, header: Header, body: &[u8]) {
         let Some(waiter) = self.outbox.lock().waiting.remove(&header.sequence) else { return };
         let message_id = if header.id == id::SUBMIT_SM | id::ANSWER { wire::message_id(body) } else { None };
@@ -433,15 +435,36 @@ impl Session {
     }
 }
 
-/// A waiting request. Dropping it ends the wait, not the request.
-struct Waiting<'a> {
-    session: &'a Session,
+/// A request without a response yet. Dropping it ends the wait, not the request.
+#[derive(Debug)]
+pub(crate) struct Request {
+    session: Arc<Session>,
     sequence: u32,
     order: u64,
     told: oneshot::Receiver<Result<Reply, RequestError>>,
 }
 
-impl Drop for Waiting<'_> {
+impl Request {
+    /// Waits for the response as long as the session allows.
+    pub(crate) async fn response(&mut self) -> Result<Reply, RequestError> {
+        match timeout(self.session.limit, &mut self.told).await {
+            Ok(told) => told.unwrap_or_else(|_| Err(RequestError::NoResponse("the session ended".to_owned()))),
+            Err(_) => Err(self.session.no_response(self.order)),
+        }
+    }
+
+    /// Whether the response can still come: [`Self::response`] timed out, and the session goes on.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.told.is_terminated()
+    }
+
+    /// Waits for the response of an open request while the session lasts, at most [`LATEST`].
+    pub(crate) async fn late_response(mut self) -> Option<Reply> {
+        timeout(LATEST, &mut self.told).await.ok()?.ok()?.ok()
+    }
+}
+
+impl Drop for Request {
     fn drop(&mut self) {
         let mut outbox = self.session.outbox.lock();
         if outbox.waiting.get(&self.sequence).is_some_and(|waiter| waiter.order == self.order) {

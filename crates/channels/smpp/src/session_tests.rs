@@ -81,6 +81,25 @@ async fn silence_is_a_lost_answer_and_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_response_can_be_waited_for_while_the_session_lasts() {
+    let session = session();
+    let (mut far, _running) = run(&session, 4096);
+    let begin = || session.begin(|out, sequence| wire::bare(out, Header { id: id::SUBMIT_SM, status: 0, sequence })).unwrap();
+    let (mut first, mut second, mut third) = (begin(), begin(), begin());
+    for request in [&mut first, &mut second, &mut third] {
+        assert!(matches!(request.response().await, Err(RequestError::NoResponse(_))));
+        assert!(request.is_open());
+    }
+    let asked = hear(&mut far).await;
+    say(&mut far, Header { id: asked.id | id::ANSWER, ..asked }).await;
+    assert_eq!(first.late_response().await, Some(Reply { id: id::SUBMIT_SM | id::ANSWER, status: 0, message_id: None }));
+    assert_eq!(tokio::time::timeout(LATEST * 2, second.late_response()).await, Ok(None), "not for ever");
+    session.end("gone");
+    assert_eq!(third.late_response().await, None);
+    assert!(session.outbox.lock().waiting.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_line_that_takes_nothing_is_given_up_and_the_rest_was_not_sent() {
     let session = session();
     let (_far, running) = run(&session, 8);

@@ -111,6 +111,16 @@ pub(crate) fn partial(taken: usize, total: usize, stopped: Taken, refs: Vec<Stri
     }
 }
 
+/// Returns the outcome on a message after a late response to the last of its `total` segments; `None` if it is still unknown. `refs` are the
+/// ids of the segments before it.
+pub(crate) fn late(taken: Taken, total: usize, refs: Vec<String>) -> Option<Outcome> {
+    match taken {
+        Taken::Yes(id) => Some(Outcome::Accepted { refs: refs.into_iter().chain(id).collect(), cost: None }),
+        Taken::No(outcome) if total == 1 => Some(outcome),
+        stopped => Some(partial(total - 1, total, stopped, refs)).filter(|outcome| !matches!(outcome, Outcome::Unknown { .. })),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

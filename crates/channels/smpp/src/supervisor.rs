@@ -315,7 +315,7 @@ async fn encrypt(config: &Config, stream: TcpStream) -> Result<Box<dyn Line>, St
 }
 
 /// Binds. `rebinds` is how many more times the SMSC may still count the session before.
-async fn bind(config: &Config, session: &Session, role: Role, rebinds: &mut u32) -> Result<(), SessionDown> {
+async fn bind(config: &Config, session: &Arc<Session>, role: Role, rebinds: &mut u32) -> Result<(), SessionDown> {
     let reply = session.request(|out, sequence| wire::bind(out, role.command(), sequence, &config.login())).await;
     let place = format!("{}:{}", config.host, config.port);
     match reply {

@@ -29,7 +29,8 @@ impl ProviderEvents<'_> {
         let tenant = event.tenant();
         match event {
             ProviderEvent::Receipt { target, kind, at, raw } => self.receive_receipt(target, (kind, at, raw)).await?,
-            // Boxed from here on: the future of a receipt is moved several times, and would otherwise be as large as the largest of these.
+            ProviderEvent::LateResult(result) => Box::pin(self.inner.dispatch.settle_late(*result)).await?,
+            // Boxed, above and from here on: the future of a receipt is moved several times, and would otherwise be as large as the largest of these.
             ProviderEvent::Inbound(inbound) => Box::pin(self.receive_message(inbound)).await?,
             ProviderEvent::Part(part) => Box::pin(self.receive_part(*part)).await?,
             ProviderEvent::OptedOut(opted) => Box::pin(self.opt_out(opted)).await?,

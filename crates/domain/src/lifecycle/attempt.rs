@@ -81,7 +81,9 @@ impl State {
         // Also if a receipt arrived before the response: the ids are still new.
         outcome.note(policy.receipts, attempt);
         let Outcome::Accepted { cost, .. } = outcome else {
-            if decides {
+            // A late result is what the message waits for if its newest attempt is unknown.
+            let is_late = open && !newer && !matches!(outcome, Outcome::Unknown { .. }) && self.awaits_unknown();
+            if decides || is_late {
                 self.decide(outcome, policy, now, changes);
             }
             return Applied::Yes;
@@ -105,6 +107,12 @@ impl State {
             self.stop_resend(has_receipts.then_some(policy.receipt_wait), now);
         }
         Applied::Yes
+    }
+
+    /// Returns whether the message waits to be resent by the route of its newest attempt, or is held because that one's outcome is unknown.
+    fn awaits_unknown(&self) -> bool {
+        let is_waiting = matches!(self.wait, Wait::Attempt { .. } | Wait::Held { reason: HeldReason::UnknownOutcome, .. });
+        is_waiting && self.detail.attempts.last().is_some_and(|attempt| self.is_of_route(attempt))
     }
 
     /// Cancels the resend or hold of the newest attempt, which turned out to be accepted after all.

@@ -92,7 +92,7 @@ impl State {
         self.detail.attempts.iter().any(|a| self.is_of_route(a) && accepted(a))
     }
 
-    fn is_of_route(&self, attempt: &Attempt) -> bool {
+    pub(super) fn is_of_route(&self, attempt: &Attempt) -> bool {
         attempt.channel == self.route.channel && attempt.connection == self.route.connection
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Inbound, InboundPart, Media, Opened,
-    Outcome, ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions,
+    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Inbound, InboundPart, LateResult, Media,
+    Opened, Outcome, ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions,
     Settings, Stop,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
-use nuncio_domain::message::Failure;
+use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::sms::Alphabet;
 use nuncio_domain::{Channel, MessageType};
 use nuncio_testkit::{Backend, Options, TestApp};
@@ -54,7 +54,10 @@ impl Adapter for Account1 {
         &CAPABILITIES
     }
 
-    async fn send(&self, _: &SendRequest<'_>) -> Outcome {
+    async fn send(&self, request: &SendRequest<'_>) -> Outcome {
+        if request.message.request.text.as_deref() == Some("silence") {
+            return Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, "no response"), refs: vec![] };
+        }
         let n = self.line.0.taken.fetch_add(1, Ordering::SeqCst);
         Outcome::Accepted { refs: vec![format!("p{n}a"), format!("p{n}b")], cost: None }
     }
@@ -114,6 +117,13 @@ impl Adapter for Account1 {
             inbound.profile_name = told["name"].as_str().map(str::to_owned);
             inbound.content = serde_json::from_value(told["content"].clone()).ok();
             ProviderEvent::Inbound(inbound)
+        } else if let Some(late) = told["late"].as_str() {
+            let outcome = match told["refused"].as_str() {
+                Some(why) => Outcome::Rejected { failure: Failure::own(FailureCode::InvalidRecipient, why) },
+                None => Outcome::Accepted { refs: vec![text("ref")], cost: None },
+            };
+            let (origin, message) = ((tenant, connection, Channel::Sms).into(), late.parse().expect("an id"));
+            ProviderEvent::LateResult(Box::new(LateResult { origin, message, attempt: 0, outcome, receipts: Receipts::ByReference }))
         } else {
             let target = ReceiptTarget::Reference { tenant, connection, reference: text("ref") };
             ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, at: call.now, raw: Some(told.to_string()) }
@@ -162,7 +172,10 @@ async fn rig(backend: Backend) -> Rig {
 
 impl Rig {
     async fn send(&self) -> String {
-        let body = json!({"to": "+34600111222", "channel": "sms", "text": "x"});
+        self.send_body(json!({"to": "+34600111222", "channel": "sms", "text": "x"})).await
+    }
+
+    async fn send_body(&self, body: Value) -> String {
         let sent = self.app.send("POST", "/v1/messages", &[("authorization", &self.auth)], Some(body)).await.expect(202);
         self.app.drain().await;
         sent.json()["message"]["id"].as_str().expect("an id").to_owned()
@@ -241,6 +254,35 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it() {
         assert_eq!(strays["items"].as_array().map(Vec::len), Some(1), "{strays}");
         let stray = &strays["items"][0];
         assert_eq!((&stray["providerMessageId"], &stray["status"]), (&json!("never"), &json!("delivered")), "{stray}");
+    }
+}
+
+/// An SMSC that is slow for a moment answers after its messages were given up.
+#[tokio::test]
+async fn a_response_that_comes_late_replaces_the_unknown_outcome() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let silent = |on_unknown: &str| json!({"to": "+34600111222", "channel": "sms", "text": "silence", "onUnknown": on_unknown});
+        let held = rig.send_body(silent("hold")).await;
+        assert_eq!(rig.get(&format!("/v1/messages/{held}")).await["message"]["heldReason"], "unknown_outcome");
+        rig.tell(json!({"late": held, "ref": "late1"})).await.expect(200);
+        let message = rig.get(&format!("/v1/messages/{held}")).await["message"].clone();
+        assert_eq!((&message["status"], &message["providerMessageId"]), (&json!("sent"), &json!("late1")), "{message}");
+        assert_eq!(message["attempts"][0]["status"], "accepted", "{message}");
+        rig.tell(json!({"ref": "late1"})).await.expect(200);
+        assert_eq!(rig.status(&held).await, "delivered");
+
+        let waiting = rig.send_body(silent("resend")).await;
+        rig.tell(json!({"late": waiting, "ref": "late2"})).await.expect(200);
+        rig.app.advance(Duration::from_secs(600)).await;
+        let message = rig.get(&format!("/v1/messages/{waiting}")).await["message"].clone();
+        assert_eq!((&message["status"], &message["possibleDuplicate"]), (&json!("sent"), &json!(false)), "{message}");
+        assert_eq!(message["attempts"].as_array().map(Vec::len), Some(1), "it is not sent again: {message}");
+
+        let refused = rig.send_body(silent("hold")).await;
+        rig.tell(json!({"late": refused, "refused": "no such number"})).await.expect(200);
+        let message = rig.get(&format!("/v1/messages/{refused}")).await["message"].clone();
+        assert_eq!((&message["status"], &message["errorCode"]), (&json!("failed"), &json!("invalid_recipient")), "{message}");
     }
 }
 

@@ -92,6 +92,7 @@ impl World {
             ProviderEvent::OptedOut(_) => panic!("recipients opt out by their words"),
             ProviderEvent::Part(_) => panic!("the sandbox sends whole messages"),
             ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),
+            ProviderEvent::LateResult(_) => panic!("the sandbox is never late"),
         }
     }
 }

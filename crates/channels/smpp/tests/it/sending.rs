@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nuncio_channel::{Outcome, ProviderEvent, ReceiptTarget};
+use nuncio_channel::{Outcome, ProviderEvent, ReceiptTarget, Receipts};
 use nuncio_domain::MessageType;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Content, FailureCode};
@@ -78,6 +78,47 @@ async fn statuses_of_the_providers_own_mean_what_the_settings_say() {
         let smsc = Smsc::start(Script::new(move |_, _| Act::Refuse(status))).await;
         let running = Running::start(smsc.port, json!({"retry_statuses": "0x400", "pause_statuses": "1025"}));
         assert_eq!(short(&running.send("x").await), (kind, Some(code), vec![]), "{status:#x}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_after_its_timeout_is_reported() {
+    let cases = [
+        (0, ("accepted", None, vec!["late"]), Receipts::ByReference),
+        (0x0B, ("rejected", Some(FailureCode::InvalidRecipient), vec![]), Receipts::Never),
+        (0x14, ("deferred", Some(FailureCode::RateLimited), vec![]), Receipts::ByReference),
+    ];
+    for (status, outcome, receipts) in cases {
+        let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
+        let registered = if receipts == Receipts::Never { "none" } else { "final" };
+        let mut running = Running::start(smsc.port, json!({"timeout_seconds": 2, "registered_delivery": registered}));
+        let (_, says) = smsc.bound().await;
+        let message = draft("x", 0);
+        assert_eq!(short(&send_message(&running.adapter, &message).await), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
+        let (_, sequence, _) = smsc.submitted().await;
+        says.answer(sequence, status, "late");
+        let ProviderEvent::LateResult(late) = running.told().await else { panic!("another event") };
+        assert_eq!((late.message, late.attempt, late.receipts), (message.id, 0, receipts));
+        assert_eq!(short(&late.outcome), outcome);
+    }
+}
+
+#[tokio::test]
+async fn a_late_response_to_the_last_part_completes_the_message_and_one_to_another_does_not() {
+    for unanswered in [1, 2] {
+        let mut smsc = Smsc::start(Script::new(move |n, _| if n == unanswered { Act::Leave } else { Act::Take(format!("id{n}")) })).await;
+        let mut running = Running::start(smsc.port, json!({"timeout_seconds": 2}));
+        let (_, says) = smsc.bound().await;
+        assert_eq!(short(&running.send(&"a".repeat(400)).await).0, "unknown");
+        for _ in 0..unanswered {
+            smsc.submitted().await;
+        }
+        says.take(smsc.submitted().await.1, "late");
+        if unanswered == 2 {
+            let ProviderEvent::LateResult(late) = running.told().await else { panic!("another event") };
+            assert_eq!(short(&late.outcome), ("accepted", None, vec!["id0", "id1", "late"]));
+        }
+        assert_eq!(running.stop().await, []);
     }
 }
 

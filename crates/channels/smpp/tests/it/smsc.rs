@@ -89,9 +89,14 @@ impl Says {
         self.says.send(octets).unwrap();
     }
 
-    /// Answers the submit_sm of this sequence number.
+    /// Accepts the submit_sm of this sequence number.
     pub(crate) fn take(&self, sequence: u32, id: &str) {
-        self.say(&taken(sequence, 0, id));
+        self.answer(sequence, 0, id);
+    }
+
+    /// Answers the submit_sm of this sequence number.
+    pub(crate) fn answer(&self, sequence: u32, status: u32, id: &str) {
+        self.say(&taken(sequence, status, id));
     }
 }
 
