@@ -148,6 +148,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
                 form class="body" method="post" action=(own) {
                     (form_key(who))
                     input type="hidden" name="once" value=(once(app));
+                    input type="hidden" name="way" value=(answer.as_ref().map(|(by, to, _)| way(*by, to)).unwrap_or_default());
                     (faults.summary())
                     (field.show(faults))
                     div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, ..)| channel(*by))) } }
@@ -180,6 +181,11 @@ fn answer_to(messages: &[MessageView]) -> Option<(Channel, String, SenderId)> {
     came.or_else(|| messages.first().map(|message| (message.channel, message.to.clone(), message.sender_id)))
 }
 
+/// What the form of a reply promises: channel and address.
+fn way(by: Channel, to: &str) -> String {
+    format!("{} {to}", by.as_str())
+}
+
 /// Sends a reply.
 pub(crate) async fn answer(
     State(app): State<App>,
@@ -208,6 +214,13 @@ fn reply_subject(of: Option<&str>) -> String {
 async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let (messages, _) = thread(app, who, id, None).await?;
     let (by, to, sender) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
+    // The page does not change while somebody types in it.
+    let promised = form.get("way");
+    if !promised.is_empty() && promised != way(by, &to) {
+        let message =
+            format!("A message came in meanwhile: the reply would now go by {} to {to}. Send it again if that is right.", channel(by));
+        return Err(Error::field("text", message));
+    }
     let subject = (by == Channel::Email).then(|| reply_subject(messages.iter().find_map(|message| message.subject.as_deref())));
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
     let sender = still_there(app, who, &sender.to_string(), Some(by)).await?;

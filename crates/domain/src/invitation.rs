@@ -149,6 +149,14 @@ impl InvitationProgress {
         Err(limits::INVITATION_CODE_SPAN.saturating_sub(now.since(oldest)))
     }
 
+    /// Forgets a code that was counted at `counted`, but could not be sent: the one before it is still good.
+    pub fn uncount_code(&mut self, unsent: &SentCode, counted: Timestamp, before: Option<SentCode>) {
+        if self.code.as_ref().is_some_and(|code| code.hash == unsent.hash) {
+            self.code = before;
+            self.sent.retain(|at| *at != counted);
+        }
+    }
+
     /// Returns how many codes can still be sent now.
     pub fn codes_left(&self, now: Timestamp) -> usize {
         let counted = self.sent.iter().filter(|at| now.since(**at) < limits::INVITATION_CODE_SPAN).count();

@@ -13,6 +13,10 @@ use crate::base::{Caller, Core};
 pub const ROWS: usize = 5_000;
 /// Header line of an export.
 pub const HEAD: &str = "id,name,phone,email,whatsapp,telegram,instagram,country,metadata\r\n";
+/// Columns of the name.
+const NAMES: [&str; 4] = ["name", "displayname", "display name", "display_name"];
+/// The column of all metadata as a JSON object.
+const METADATA: &str = "metadata";
 /// Exported columns that an import ignores.
 const IGNORED: [&str; 2] = ["id", "country"];
 
@@ -161,7 +165,11 @@ pub fn csv_line(contact: &Value) -> String {
 /// national format. Fails if no column has addresses.
 pub fn read_csv(file: &[u8], countries: &[String]) -> Result<Vec<FileRow<CreateContact>>> {
     let mut rows = records(file)?.into_iter();
-    let head: Vec<String> = rows.next().map(|(_, cells)| cells.iter().map(|cell| cell.to_lowercase()).collect()).unwrap_or_default();
+    let head: Vec<String> = rows.next().map(|(_, cells)| cells.into_iter().map(known_in_small_letters).collect()).unwrap_or_default();
+    let is_twice = |(at, column): &(usize, &String)| channel_of(column).is_none() && head[..*at].contains(column);
+    if let Some((at, twice)) = head.iter().enumerate().find(is_twice) {
+        return Err(Error::field("file", format!("has two columns named {twice:?} in its first line, the second at {}", at + 1)));
+    }
     if !head.iter().any(|column| channel_of(column).is_some()) {
         let message = "has no column named phone, email, whatsapp, telegram or instagram in its first line";
         return Err(Error::field("file", message));
@@ -212,6 +220,14 @@ pub(super) fn channel_of(column: &str) -> Option<Channel> {
     }
 }
 
+/// Returns a column's name in small letters if it is one of ours. Others become metadata, whose names keep their letters.
+fn known_in_small_letters(column: String) -> String {
+    let small = column.to_lowercase();
+    let is_known =
+        channel_of(&small).is_some() || NAMES.contains(&small.as_str()) || small == METADATA || IGNORED.contains(&small.as_str());
+    if is_known { small } else { column }
+}
+
 fn read(head: &[String], cells: &[String], countries: &[String]) -> std::result::Result<CreateContact, String> {
     if head.len() != cells.len() {
         return Err(format!("has {} cells; the first line has {}", cells.len(), head.len()));
@@ -228,8 +244,8 @@ fn read(head: &[String], cells: &[String], countries: &[String]) -> std::result:
                     command.channels.push(ContactChannelIn { channel, identifier, country_code: None, label: None, is_primary: None });
                 }
             }
-            (None, "name" | "displayname" | "display name" | "display_name") => command.display_name = Some(cell.to_owned()),
-            (None, "metadata") => match serde_json::from_str(cell) {
+            (None, name) if NAMES.contains(&name) => command.display_name = Some(cell.to_owned()),
+            (None, METADATA) => match serde_json::from_str(cell) {
                 Ok(Value::Object(members)) => metadata.extend(members),
                 _ => return Err(format!("metadata is {cell:?}; must be a JSON object")),
             },

@@ -72,14 +72,14 @@ impl Invitations<'_> {
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), now.plus(DAY * days)).await?;
         if let Some(Repeat { original, same_request }) = repeat {
             drop(tx);
-            let original = self.find(caller.tenant, InvitationId::from_uuid(original)).await?;
+            let original = self.find(caller, InvitationId::from_uuid(original)).await?;
             return Err(idempotency::conflict(caller, rights::INVITATION, &original, same_request));
         }
         if let Some(number) = invitation.number {
             reserve_number(&mut *tx, caller.tenant, number, now).await?;
         }
         tx.insert_invitation(caller.tenant, &invitation).await?;
-        let view = self.view(caller.tenant, &invitation);
+        let view = self.view(caller, &invitation);
         Change::new("invitation", "create", invitation.id).to(&view).commit(tx, caller.tenant).await?;
         self.forget_config(caller.tenant);
         Ok(view)

@@ -152,13 +152,19 @@ impl Invitations<'_> {
             };
             return Err(Error::field("form", message));
         }
-        held.invitation.progress.code = Some(new.kept.clone());
-        let tenant = held.tenant;
+        let before = held.invitation.progress.code.replace(new.kept.clone());
+        let (tenant, counted) = (held.tenant, held.now);
+        let id = held.save().await?.id;
+        let Err(error) = self.send_code(tenant, (project, language), phone, &new).await else { return Ok(()) };
+        // It may have been sent.
+        if error.code().status() >= 500 {
+            return Err(error);
+        }
+        let mut held = self.hold(self.inner.store.begin().await?, tenant, id).await?;
+        held.invitation.progress.uncount_code(&new.kept, counted, before);
         held.save().await?;
-        self.send_code(tenant, (project, language), phone, &new).await.map_err(|error| {
-            let message = "We could not send a code to this number. Try another number, or contact the person who invited you.";
-            if error.code().status() >= 500 { error } else { Error::field("form", message).caused_by(error) }
-        })
+        let message = "We could not send a code to this number. Try another number, or contact the person who invited you.";
+        Err(Error::field("form", message).caused_by(error))
     }
 
     /// The client enters a code. Each wrong one counts, even if entered concurrently.

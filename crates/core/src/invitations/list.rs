@@ -1,6 +1,6 @@
 //! `GET /v1/invitations`, `GET /v1/invitations/{id}`, `POST /v1/invitations/{id}/cancel`.
 
-use nuncio_domain::{Error, InvitationId, Result, TenantId, invitation::InvitationStatus};
+use nuncio_domain::{Error, InvitationId, Result, invitation::InvitationStatus};
 use serde_json::json;
 
 use super::{Invitations, status, view::InvitationView};
@@ -16,15 +16,15 @@ crate::base::list::list_query! {
 }
 
 impl Invitations<'_> {
-    pub(super) async fn find(&self, tenant: TenantId, id: InvitationId) -> Result<InvitationView> {
-        let found = self.inner.store.read().await?.find_invitation(tenant, id).await?;
-        found.map(|found| self.view(tenant, &found)).ok_or_else(|| Error::not_found("invitation"))
+    pub(super) async fn find(&self, caller: &Caller, id: InvitationId) -> Result<InvitationView> {
+        let found = self.inner.store.read().await?.find_invitation(caller.tenant, id).await?;
+        found.map(|found| self.view(caller, &found)).ok_or_else(|| Error::not_found("invitation"))
     }
 
     /// `GET /v1/invitations/{id}`.
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
         caller.require(UseCase::GetInvitation)?;
-        self.find(caller.tenant, parse_id(id, "invitation")?).await
+        self.find(caller, parse_id(id, "invitation")?).await
     }
 
     /// `GET /v1/invitations`: returns a page and the cursor of the next one.
@@ -35,7 +35,7 @@ impl Invitations<'_> {
         let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &range, errors)?;
         let now = self.ids().clock.now();
         let page = self.inner.store.read().await?.list_invitations(caller.tenant, &statuses, now, listing.page).await?;
-        let items = page.items.iter().map(|invitation| self.view(caller.tenant, invitation)).collect();
+        let items = page.items.iter().map(|invitation| self.view(caller, invitation)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
@@ -55,6 +55,6 @@ impl Invitations<'_> {
         let shown = |status: InvitationStatus| json!({"status": status.as_str()});
         let change = Change::new("invitation", "cancel", id).from(&shown(current)).to(&shown(InvitationStatus::Cancelled));
         change.commit(tx, caller.tenant).await?;
-        Ok(self.view(caller.tenant, &invitation))
+        Ok(self.view(caller, &invitation))
     }
 }

@@ -1,12 +1,13 @@
 //! Public representation of invitations.
 
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
-use nuncio_domain::{InvitationId, PhoneNumberId, SenderId, TenantId, Timestamp, id::Id as _};
+use nuncio_domain::{InvitationId, Permission, PhoneNumberId, SenderId, TenantId, Timestamp, id::Id as _};
 use nuncio_secrets::Row;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Invitations;
+use crate::base::Caller;
 
 /// The name of the token among the sealed values of its row.
 pub(super) const TOKEN: &str = "token";
@@ -18,9 +19,10 @@ pub(super) const TOKEN: &str = "token";
 pub struct InvitationView {
     /// Its identifier.
     pub id: InvitationId,
-    /// The link for the client. Anyone who has it can use the invitation. Empty if its encryption key is missing.
+    /// The link for the client. Anyone who has it can use the invitation. Empty for a key without `invitations:write`, and if its
+    /// encryption key is missing.
     pub url: String,
-    /// The secret part of the link.
+    /// The secret part of the link; empty like `url`.
     pub token: String,
     /// Its status.
     pub status: InvitationStatus,
@@ -83,10 +85,11 @@ impl InvitationView {
 }
 
 impl Invitations<'_> {
-    /// Returns the view with its decrypted token. Without the encryption key the link is not shown, but still works, since it is looked up
-    /// by its hash.
-    pub(super) fn view(&self, tenant: TenantId, invitation: &Invitation) -> InvitationView {
-        let token = self.token(tenant, invitation);
+    /// Returns the view with its decrypted token if the caller may create invitations: whoever has the link can make a sender. Without the
+    /// encryption key the link is not shown, but still works, since it is looked up by its hash.
+    pub(super) fn view(&self, caller: &Caller, invitation: &Invitation) -> InvitationView {
+        let may_use = caller.permissions.allows(Permission::InvitationsWrite);
+        let token = if may_use { self.token(caller.tenant, invitation) } else { String::new() };
         let url = if token.is_empty() { String::new() } else { format!("{}/invite/{token}", self.inner.public_url) };
         InvitationView::new(invitation, url, token, self.ids().clock.now())
     }

@@ -500,3 +500,16 @@ async fn a_file_brings_no_zero_characters() {
         assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
     }
 }
+
+#[tokio::test]
+async fn columns_of_a_file_that_become_metadata_keep_their_letters() {
+    let app = TestApp::start().await;
+    let caller = app.node.core.keys().authenticate(&app.test_key).await.expect("a key");
+    let import = async |file: &str| app.node.core.contacts().import(&caller, file.as_bytes(), &[]).await;
+    let imported = import("Phone,NAME,Plan,plan\n+34600111222,Ada,A,B\n").await.expect("a file");
+    assert_eq!((imported.added, imported.errors.len()), (1, 0), "{imported:?}");
+    let contact = app.get("/v1/contacts?metadata[Plan]=A").await.expect(200).json()["items"][0].clone();
+    assert_eq!((&contact["displayName"], &contact["metadata"]), (&json!("Ada"), &json!({"Plan": "A", "plan": "B"})), "{contact}");
+    let refused = import("phone,Plan,Plan\n+34600111222,A,B\n").await.expect_err("which of them?");
+    assert!(format!("{refused:?}").contains("two columns named"), "{refused:?}");
+}

@@ -309,6 +309,16 @@ async fn people_are_answered_where_they_wrote() {
             [("send", sent["items"][0]["id"].as_str().expect("an id"))]
         );
         assert_eq!((&sent["items"][0]["text"], &sent["items"][0]["to"]), (&json!("On its way"), &json!("+34600111222")));
+        // The page that somebody types in does not follow the person to another channel.
+        let way = thread.split("name=\"way\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a way").to_owned();
+        app.advance(Duration::from_secs(1)).await;
+        app.post("/v1/sandbox/inbound", json!({"channel": "sms", "from": "+34600111222", "text": "By SMS"})).await.expect(202);
+        app.drain().await;
+        let fields = [("text", "It is <here>"), ("once", "page-2"), ("way", way.as_str())];
+        let refused = browser.submit(&path, &fields).await.expect(400).text;
+        assert!(refused.contains("the reply would now go by SMS to +34600111222") && refused.contains("It is &lt;here&gt;"), "{refused}");
+        assert!(refused.contains("Reply by SMS"), "{refused}");
+        browser.submit(&path, &[("text", "It is <here>"), ("once", "page-2"), ("way", "sms +34600111222")]).await.expect(303);
         browser.get("/conversations/con_01hgw2bbg0e9tatjpp9vyrkcyk").await.expect(404);
 
         for n in 0..50 {

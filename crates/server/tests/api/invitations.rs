@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use nuncio_domain::InvitationId;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::Invitation;
+use nuncio_domain::{Environment, InvitationId};
 use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
 
@@ -50,6 +50,19 @@ fn paths(answer: &TestResponse) -> Vec<String> {
 async fn number(app: &TestApp, phone_number: &str) -> String {
     let acquired = app.post("/v1/phone-numbers", json!({"phoneNumber": phone_number})).await.expect(201).json();
     acquired["phoneNumber"]["id"].as_str().expect("an id").to_owned()
+}
+
+/// Whoever has the link can make a sender.
+#[tokio::test]
+async fn a_key_that_only_reads_does_not_get_the_link() {
+    let app = TestApp::start().await;
+    let mut made = invite(&app, json!({})).await;
+    let reads = app.key(Environment::Test, &["invitations:read"]).await;
+    let found = app.with_key(&reads, "GET", &path(&made), None).await.expect(200).json();
+    let listed = app.with_key(&reads, "GET", "/v1/invitations", None).await.expect(200).json();
+    assert_eq!(get(&app, &made).await, made, "a key that can write gets it");
+    (made["url"], made["token"]) = (json!(""), json!(""));
+    assert_eq!((&found["invitation"], &listed["items"][0]), (&made, &made));
 }
 
 // holds: invitations.fields, invitations.get
