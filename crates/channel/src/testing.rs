@@ -146,7 +146,7 @@ impl EventSink for Sink {
     fn push(&self, event: ProviderEvent, after: Duration) {
         // No provider waits for a reply to a late result.
         let is_late = matches!(event, ProviderEvent::LateResult(_));
-        assert!(is_late || self.may_push && after.is_zero(), "pushed, after {after:?}: {event:?}");
+        assert!((is_late || self.may_push) && after.is_zero(), "pushed, after {after:?}: {event:?}");
         self.events.send(event).expect("a test that listens");
     }
 

@@ -21,6 +21,8 @@ static SETTLED: LazyLock<HashMap<Status, metrics::Counter>> = LazyLock::new(|| {
 
 /// A fence that no message has.
 const PAST: i64 = -1;
+/// How often to look whether an attempt has ended.
+const SETTLING: Duration = Duration::from_millis(10);
 
 impl Permit {
     /// Runs the attempt of `message`, which must be stored as started by [`Self::node`].
@@ -134,6 +136,15 @@ impl Shared {
     /// Records the result of an attempt whose outcome was recorded as unknown.
     pub async fn settle_late(&self, late: LateResult) -> Result<()> {
         let LateResult { origin, message, attempt, outcome, receipts } = late;
+        // The unknown outcome must be stored first.
+        while self.in_flight.has(message) {
+            tokio::time::sleep(SETTLING).await;
+        }
+        metrics::counter!("nuncio_attempts_late_total").increment(1);
+        let lane = self.lanes.read().get(&origin.connection).cloned();
+        if let Some(lane) = lane.filter(|_| has_responded(&outcome)) {
+            lane.answered();
+        }
         let step = Step::Settle {
             attempt,
             fence: PAST,

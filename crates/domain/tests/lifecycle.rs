@@ -475,14 +475,16 @@ fn a_refusal_that_comes_late_decides_like_one_in_time() {
         assert!(!life.state.detail.possible_duplicate, "the first was refused");
         assert_eq!(life.settle(0, unknown()), Applied::Lost);
     }
-    // After the resend, only the newest attempt decides.
+    // After the resend, only the newest attempt decides. The first made no duplicate.
     let mut life = lost_and_found(OnUnknown::Resend);
     life.now = BIRTH.plus(HOUR);
     life.start();
     life.settle(1, unknown());
+    assert!(life.state.detail.possible_duplicate);
     let wait = life.state.wait;
     life.settle(0, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) });
     assert_eq!((life.state.status, life.state.wait), (Status::Sending, wait));
+    assert!(!life.state.detail.possible_duplicate);
 }
 
 #[test]

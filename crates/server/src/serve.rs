@@ -146,6 +146,7 @@ impl Server {
 /// Shows the counters that alerts watch from the start: the growth of one that appears with its first event cannot be seen.
 fn register_counters() {
     metrics::counter!("nuncio_attempts_unknown_total").increment(0);
+    metrics::counter!("nuncio_attempts_late_total").increment(0);
     for outcome in ["delivered", "failed"] {
         metrics::counter!("nuncio_webhook_attempts_total", "outcome" => outcome).increment(0);
     }

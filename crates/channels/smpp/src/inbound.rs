@@ -16,6 +16,8 @@ use crate::turns::Turns;
 use crate::wire::{DeliverSm, Sar};
 use crate::{address, parts, status};
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Takes deliveries of all sessions of an account.
 pub(crate) struct EventInbox {
     services: Services,
@@ -24,6 +26,8 @@ pub(crate) struct EventInbox {
     patience: Duration,
     recent: Mutex<Recent>,
     turns: Turns,
+    /// When a rejected receipt was last logged.
+    warned_at: Mutex<Option<Duration>>,
 }
 
 impl fmt::Debug for EventInbox {
@@ -35,17 +39,38 @@ impl fmt::Debug for EventInbox {
 impl EventInbox {
     /// An inbox for `account`. Parts of messages wait for the others for `patience`.
     pub(crate) fn new(account: &Account, services: &Services, ids: IdFormat, patience: Duration) -> Self {
-        Self { services: services.clone(), origin: Origin::of(account), ids, patience, recent: Mutex::default(), turns: Turns::default() }
+        Self {
+            services: services.clone(),
+            origin: Origin::of(account),
+            ids,
+            patience,
+            recent: Mutex::default(),
+            turns: Turns::default(),
+            warned_at: Mutex::default(),
+        }
     }
 
     async fn receipt(&self, delivery: &DeliverSm) -> u32 {
         let text = parts::read_receipt(delivery.data_coding, delivery.body().1);
         // A receipt that cannot be read now cannot be read later either.
-        let Some(found) = receipt::read(delivery, &text) else { return status::NEVER };
+        let Some(found) = receipt::read(delivery, &text) else {
+            self.warn_of_receipt();
+            return status::NEVER;
+        };
         let target = self.origin.reference(self.ids.of_receipt(&found.id));
         // Its dates are in the SMSC's local time, which is unknown.
         let at = self.services.ids.clock.now();
         answer(self.services.events.record(ProviderEvent::Receipt { target, kind: found.kind, at, raw: found.raw }).await)
+    }
+
+    /// Logs a rejected receipt, at most once a minute: all of an SMSC may be such.
+    fn warn_of_receipt(&self) {
+        let now = self.services.ids.clock.monotonic();
+        let mut warned_at = self.warned_at.lock();
+        if warned_at.is_none_or(|at| now.saturating_sub(at) >= MINUTE) {
+            *warned_at = Some(now);
+            tracing::warn!(connection = %self.origin.connection, "rejected a receipt without an ID or a known state");
+        }
     }
 
     /// A message of a person, or a segment of one, that arrived at `at`.

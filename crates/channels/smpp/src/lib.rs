@@ -22,15 +22,13 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::inbound::EventInbox;
 use crate::session::{Request, RequestError, Session};
-use crate::submit::{Draft, Taken};
+use crate::submit::{Draft, Progress, Taken};
 use crate::supervisor::Link;
 use crate::wire::{Body, Envelope};
 
 /// How often, and after what pauses, a throttled segment is submitted again.
 const REPEATS: u32 = 10;
 const REPEAT_AFTER: Duration = Duration::from_millis(500);
-/// A late response is reported this much later, so that the unknown outcome is stored before it.
-const AFTER_UNKNOWN: Duration = Duration::from_secs(1);
 
 mod address;
 mod config;
@@ -63,7 +61,7 @@ fn open(net: &Network, account: &Account, services: &Services) -> Opened {
         capabilities,
         origin: Origin::of(account),
         events: Arc::clone(&services.events),
-        link: Arc::new(Link::new(config, inbox, services.ids.clone())),
+        link: Arc::new(Link::new(config, account.id, inbox, services.ids.clone())),
     }))
 }
 
@@ -115,7 +113,10 @@ impl Adapter for SmppAdapter {
         // A session beyond the account's limit would be refused, which would prove nothing.
         if let Some(session) = self.link.up() {
             return match session.enquire().await {
-                Ok(_) => Ok(format!("bound to the SMSC {place} as {}, {line}; it responds", config.system_id)),
+                Ok(_) => match self.link.trouble() {
+                    None => Ok(format!("bound to the SMSC {place} as {}, {line}; it responds", config.system_id)),
+                    Some(trouble) => Err(trouble),
+                },
                 Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => Err(format!("the SMSC {place} does not respond: {why}")),
             };
         }
@@ -147,37 +148,34 @@ impl SmppAdapter {
 
     /// Sends the segments in order: if the first is refused, which is the usual case, nothing has been sent.
     async fn submit(&self, session: &Arc<Session>, draft: &Draft<'_>, request: &SendRequest<'_>) -> Outcome {
-        let total = draft.bodies.len();
-        let mut refs = Vec::with_capacity(total);
+        let mut progress = Progress { taken: 0, total: draft.bodies.len(), refs: Vec::with_capacity(draft.bodies.len()) };
         for (number, body) in draft.bodies.iter().enumerate() {
             let (taken, open) = self.submit_segment(session, &draft.envelope, body, number > 0).await;
-            if let Some(open) = open
-                && number + 1 == total
-            {
-                self.report_late(open, total, refs.clone(), request);
+            if let Some(open) = open {
+                self.report_late(open, progress.clone(), request);
             }
             match taken {
-                Taken::Yes(id) => refs.extend(id.map(|id| self.link.config.ids.of_answer(&id))),
+                Taken::Yes(id) => progress.take(id),
                 Taken::No(outcome) if number == 0 => return outcome,
                 Taken::NotSent(why) if number == 0 => return self.broke(&why),
-                Taken::Unclear(why) if number == 0 => return submit::unknown(why, refs),
-                stopped => return submit::partial(number, total, stopped, refs),
+                Taken::Unclear(why) if number == 0 => return submit::unknown(why, progress.refs),
+                stopped => return progress.partial(stopped),
             }
         }
-        Outcome::Accepted { refs, cost: None }
+        Outcome::Accepted { refs: progress.refs, cost: None }
     }
 
     /// Submits one segment. If the SMSC throttles one after the first, repeats it for a while: the whole message must not be. Also returns
     /// the request if its response timed out and can still come.
     async fn submit_segment(&self, session: &Arc<Session>, envelope: &Envelope<'_>, body: &Body, later: bool) -> (Taken, Option<Request>) {
-        let statuses = &self.link.config.statuses;
+        let config = &self.link.config;
         let mut pauses = if later { REPEATS } else { 0 };
         loop {
             let mut sent = match session.begin(|out, sequence| wire::submit(out, sequence, envelope, body)) {
                 Ok(sent) => sent,
-                Err(error) => return (submit::judge(Err(error), statuses), None),
+                Err(error) => return (config.judge(Err(error)), None),
             };
-            match submit::judge(sent.response().await, statuses) {
+            match config.judge(sent.response().await) {
                 Taken::No(Outcome::Deferred { .. }) if pauses > 0 => pauses -= 1,
                 taken => return (taken, Some(sent).filter(Request::is_open)),
             }
@@ -185,19 +183,14 @@ impl SmppAdapter {
         }
     }
 
-    /// Reports the response to the last segment of a message when it comes after all.
-    fn report_late(&self, open: Request, total: usize, refs: Vec<String>, request: &SendRequest<'_>) {
+    /// Reports the response to the segment after `progress` when it comes after all.
+    fn report_late(&self, open: Request, progress: Progress, request: &SendRequest<'_>) {
         let (link, events) = (Arc::clone(&self.link), Arc::clone(&self.events));
         let (origin, receipts, message, attempt) = (self.origin, self.capabilities.receipts, request.message.id, request.attempt);
         tokio::spawn(async move {
             let Some(reply) = open.late_response().await else { return };
-            let taken = match submit::judge(Ok(reply), &link.config.statuses) {
-                Taken::Yes(id) => Taken::Yes(id.map(|id| link.config.ids.of_answer(&id))),
-                stopped => stopped,
-            };
-            if let Some(outcome) = submit::late(taken, total, refs) {
-                events.push(ProviderEvent::LateResult(Box::new(LateResult { origin, message, attempt, outcome, receipts })), AFTER_UNKNOWN);
-            }
+            let Some(outcome) = progress.late(link.config.judge(Ok(reply))) else { return };
+            events.push(ProviderEvent::LateResult(Box::new(LateResult { origin, message, attempt, outcome, receipts })), Duration::ZERO);
         });
     }
 }

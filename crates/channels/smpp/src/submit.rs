@@ -82,8 +82,17 @@ pub(crate) enum Taken {
     Unclear(String),
 }
 
-/// Evaluates the response to a submit_sm.
-pub(crate) fn judge(reply: Result<Reply, RequestError>, own: &OwnStatuses) -> Taken {
+impl Config {
+    /// Evaluates the response to a submit_sm.
+    pub(crate) fn judge(&self, reply: Result<Reply, RequestError>) -> Taken {
+        match judge(reply, &self.statuses) {
+            Taken::Yes(id) => Taken::Yes(id.map(|id| self.ids.of_answer(&id))),
+            taken => taken,
+        }
+    }
+}
+
+fn judge(reply: Result<Reply, RequestError>, own: &OwnStatuses) -> Taken {
     match reply {
         Ok(Reply { id, status: status::OK, message_id }) if id == id::SUBMIT_SM | id::ANSWER => Taken::Yes(message_id),
         Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::outcome(status, own)),
@@ -99,25 +108,52 @@ pub(crate) fn unknown(why: String, refs: Vec<String>) -> Outcome {
     Outcome::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs }
 }
 
-/// Returns the outcome on a message of which `taken` of `total` segments were accepted before one was `stopped`. If that one was rejected,
-/// repeating the message would only repeat, and charge, the segments before it.
-pub(crate) fn partial(taken: usize, total: usize, stopped: Taken, refs: Vec<String>) -> Outcome {
-    let told = |why: &str| format!("the SMSC took {taken} of {total} parts; then: {why}");
-    match stopped {
-        Taken::No(Outcome::Rejected { failure }) => Outcome::Rejected { failure: Failure { message: told(&failure.message), ..failure } },
-        Taken::No(Outcome::Deferred { failure, .. }) => unknown(told(&failure.message), refs),
-        Taken::NotSent(why) | Taken::Unclear(why) => unknown(told(&why), refs),
-        Taken::No(_) | Taken::Yes(_) => unknown(told("it was stopped"), refs),
-    }
+/// How much of a message the SMSC has accepted.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    /// Number of segments accepted.
+    pub(crate) taken: usize,
+    /// Number of all segments.
+    pub(crate) total: usize,
+    /// The SMSC's ids of those accepted.
+    pub(crate) refs: Vec<String>,
 }
 
-/// Returns the outcome on a message after a late response to the last of its `total` segments; `None` if it is still unknown. `refs` are the
-/// ids of the segments before it.
-pub(crate) fn late(taken: Taken, total: usize, refs: Vec<String>) -> Option<Outcome> {
-    match taken {
-        Taken::Yes(id) => Some(Outcome::Accepted { refs: refs.into_iter().chain(id).collect(), cost: None }),
-        Taken::No(outcome) if total == 1 => Some(outcome),
-        stopped => Some(partial(total - 1, total, stopped, refs)).filter(|outcome| !matches!(outcome, Outcome::Unknown { .. })),
+impl Progress {
+    /// Counts another segment.
+    pub(crate) fn take(&mut self, id: Option<String>) {
+        self.taken += 1;
+        self.refs.extend(id);
+    }
+
+    /// Returns the outcome on a message whose next segment was `stopped`. If that one was rejected, repeating the message would only repeat,
+    /// and charge, the segments before it.
+    pub(crate) fn partial(self, stopped: Taken) -> Outcome {
+        let Self { taken, total, refs } = self;
+        let told = |why: &str| format!("the SMSC took {taken} of {total} parts; then: {why}");
+        match stopped {
+            Taken::No(Outcome::Rejected { failure }) => {
+                Outcome::Rejected { failure: Failure { message: told(&failure.message), ..failure } }
+            }
+            Taken::No(Outcome::Deferred { failure, .. }) => unknown(told(&failure.message), refs),
+            Taken::NotSent(why) | Taken::Unclear(why) => unknown(told(&why), refs),
+            Taken::No(_) | Taken::Yes(_) => unknown(told("it was stopped"), refs),
+        }
+    }
+
+    /// Returns the outcome on a message after a late response to its next segment, after which no more were sent. `None` if it says nothing.
+    pub(crate) fn late(mut self, response: Taken) -> Option<Outcome> {
+        match response {
+            Taken::Yes(id) => {
+                self.take(id);
+                let stopped = || Taken::Unclear("the response to the last of these came too late".to_owned());
+                let is_whole = self.taken == self.total;
+                Some(if is_whole { Outcome::Accepted { refs: self.refs, cost: None } } else { self.partial(stopped()) })
+            }
+            Taken::No(outcome) if self.taken == 0 => Some(outcome),
+            refused @ Taken::No(_) => Some(self.partial(refused)),
+            Taken::NotSent(_) | Taken::Unclear(_) => None,
+        }
     }
 }
 
@@ -167,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_message_that_is_half_out_says_so() {
-        let outcome = partial(2, 3, Taken::No(refused(0x58)), vec!["a".into(), "b".into()]);
+        let progress = Progress { taken: 2, total: 3, refs: vec!["a".into(), "b".into()] };
+        let outcome = progress.partial(Taken::No(refused(0x58)));
         let Outcome::Unknown { failure, refs } = outcome else { panic!("{outcome:?}") };
         assert_eq!(refs, ["a", "b"]);
         assert!(

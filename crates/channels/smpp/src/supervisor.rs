@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{Outcome, Scope, Stop};
-use nuncio_domain::Ids;
 use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::{ConnectionId, Ids};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -41,6 +41,10 @@ pub(crate) enum Role {
 }
 
 impl Role {
+    const fn of(config: &Config) -> &'static [Self] {
+        if config.paired { &[Self::Send, Self::Receive] } else { &[Self::Both] }
+    }
+
     const fn command(self) -> u32 {
         match self {
             Self::Both => id::BIND_TRANSCEIVER,
@@ -87,6 +91,10 @@ struct SessionSlot {
 }
 
 impl SessionSlot {
+    fn untried(role: Role) -> Self {
+        Self { role, state: Err(SessionDown::new("it is not open yet")), tried: false }
+    }
+
     fn sends(&self) -> bool {
         self.role != Role::Receive
     }
@@ -98,13 +106,7 @@ pub(crate) struct Board(Vec<SessionSlot>);
 
 impl Board {
     fn new(config: &Config) -> Self {
-        let roles: &[Role] = if config.paired { &[Role::Send, Role::Receive] } else { &[Role::Both] };
-        let slots = (0..config.binds).flat_map(|_| roles).map(|role| SessionSlot {
-            role: *role,
-            state: Err(SessionDown::new("it is not open yet")),
-            tried: false,
-        });
-        Self(slots.collect())
+        Self((0..config.binds).flat_map(|_| Role::of(config)).map(|role| SessionSlot::untried(*role)).collect())
     }
 
     /// The session with the most room.
@@ -133,15 +135,18 @@ impl Board {
 /// What binding needs, and the state of the binds.
 pub(crate) struct Link {
     pub(crate) config: Config,
+    connection: ConnectionId,
     inbox: Arc<dyn Inbox>,
     ids: Ids,
     board: watch::Sender<Board>,
+    /// Notified when the SMSC has accepted the login: sessions that are down need not wait longer.
+    login_accepted: Notify,
 }
 
 impl Link {
-    pub(crate) fn new(config: Config, inbox: Arc<dyn Inbox>, ids: Ids) -> Self {
+    pub(crate) fn new(config: Config, connection: ConnectionId, inbox: Arc<dyn Inbox>, ids: Ids) -> Self {
         let board = watch::Sender::new(Board::new(&config));
-        Self { config, inbox, ids, board }
+        Self { config, connection, inbox, ids, board, login_accepted: Notify::new() }
     }
 
     /// Returns a session for sending, or a deferral. Waits for the first result of all sessions, within the response timeout.
@@ -183,6 +188,15 @@ impl Link {
         });
     }
 
+    /// Records that a session is down, and logs it if that is new.
+    fn set_down(&self, index: usize, role: Role, trouble: SessionDown) {
+        let is_known = self.board.borrow().0[index].state.as_ref().is_err_and(|known| *known == trouble);
+        if !is_known {
+            tracing::warn!(connection = %self.connection, session = role.name(), why = %trouble.text, "session with the SMSC is down");
+        }
+        self.set(index, Err(trouble));
+    }
+
     /// Keeps one session open.
     async fn keep(self: Arc<Self>, index: usize, mut stop: Stop) {
         let role = self.board.borrow().0[index].role;
@@ -196,9 +210,18 @@ impl Link {
                 wait = FIRST_WAIT;
             }
             let pause = pause(&trouble, &mut wait);
-            self.set(index, Err(trouble));
-            if stop.or(sleep(self.jittered(pause))).await.is_none() {
-                break;
+            self.set_down(index, role, trouble);
+            let paused = async {
+                tokio::select! {
+                    () = sleep(self.jittered(pause)) => false,
+                    () = self.login_accepted.notified() => true,
+                }
+            };
+            match stop.or(paused).await {
+                // The SMSC may count the session that was accepted for a while.
+                Some(true) => rebinds = REBINDS,
+                Some(false) => {}
+                None => break,
             }
         }
         self.set(index, Err(SessionDown::new("the sessions with the SMSC are closed")));
@@ -239,6 +262,7 @@ impl Link {
             (Ok(()), None) => {}
         }
         *rebinds = REBINDS;
+        tracing::info!(connection = %self.connection, session = role.name(), "bound to the SMSC");
         self.set(index, Ok(Arc::clone(&session)));
         tokio::select! {
             why = &mut running => return Some(SessionDown::new(self.broke(&why))),
@@ -257,9 +281,19 @@ impl Link {
         format!("the session with {}:{} ended: {why}", self.config.host, self.config.port)
     }
 
-    /// Binds once, and unbinds.
+    /// Binds once in each role, and unbinds. If that works, sessions that are down try again at once.
     pub(crate) async fn attempt(&self) -> Result<(), SessionDown> {
-        let role = self.board.borrow().0[0].role;
+        for role in Role::of(&self.config) {
+            self.attempt_as(*role).await?;
+        }
+        self.board.send_modify(|board| {
+            board.0.iter_mut().filter(|slot| slot.state.is_err()).for_each(|slot| *slot = SessionSlot::untried(slot.role));
+        });
+        self.login_accepted.notify_waiters();
+        Ok(())
+    }
+
+    async fn attempt_as(&self, role: Role) -> Result<(), SessionDown> {
         let line = connect(&self.config).await?;
         let session = Arc::new(Session::new(1, self.config.timeout));
         let mut trying = pin!(async {

@@ -63,7 +63,7 @@ pub struct MessageView {
     pub validity_seconds: Option<u64>,
     /// When its validity ends. Absent for inbound messages.
     pub expires_at: Option<Timestamp>,
-    /// The provider's id of the newest attempt.
+    /// The provider's id of the newest attempt that got one; of a text in several parts, that of the first.
     pub provider_message_id: Option<String>,
     /// For an inbound email, whether its `From` is proven.
     pub authentication: Option<Authentication>,
@@ -122,15 +122,14 @@ pub struct AttemptView {
     pub started_at: Timestamp,
     /// When its result was known.
     pub finished_at: Option<Timestamp>,
+    /// The provider's id; of a text in several parts, that of the first.
+    pub provider_message_id: Option<String>,
     /// Why it failed, from a closed list.
     pub error_code: Option<FailureCode>,
     /// The provider's own code.
     pub provider_error_code: Option<String>,
     /// As text.
     pub error_message: Option<String>,
-    /// Whether the provider returned its id, for pages: a failure was then reported later, by a receipt.
-    #[serde(skip)]
-    pub has_provider_id: bool,
 }
 
 /// Why a message took its route.
@@ -199,10 +198,10 @@ impl AttemptView {
             status: attempt.status,
             started_at: attempt.started_at,
             finished_at: attempt.finished_at,
+            provider_message_id: attempt.provider_message_id.clone(),
             error_code: error.map(|e| e.code),
             provider_error_code: error.and_then(|e| e.provider_code.clone()),
             error_message: error.map(|e| e.message.clone()),
-            has_provider_id: attempt.provider_message_id.is_some(),
         }
     }
 }
@@ -235,10 +234,7 @@ impl MessageView {
             on_unknown: outbound.then_some(detail.on_unknown),
             validity_seconds: outbound.then(|| request.validity_seconds.unwrap_or_else(|| validity(state.route.channel))),
             expires_at: outbound.then_some(state.expires_at),
-            provider_message_id: match detail.attempts.last() {
-                Some(attempt) => attempt.provider_message_id.clone(),
-                None => detail.provider_id.clone(),
-            },
+            provider_message_id: detail.provider_message_id().map(str::to_owned),
             authentication: detail.authentication,
             error_code: failure.map(|f| f.code),
             error_message: failure.map(|f| f.message.clone()),

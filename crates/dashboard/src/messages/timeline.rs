@@ -159,7 +159,7 @@ fn attempted(number: usize, attempt: &AttemptView, was_unknown: bool, reported_a
             steps.push(step(at, "held", "ended with an unknown outcome", said))
         }
         AttemptStatus::Started => {}
-        AttemptStatus::Failed if attempt.has_provider_id => {
+        AttemptStatus::Failed if attempt.provider_message_id.is_some() => {
             steps.push(step(at, "ok", "accepted", html! {}));
             let text = html! { p { "Reported by the provider\u{2019}s receipt, after it had accepted the message." } (said) };
             steps.push(step(reported_at.max(at), "bad", "failed", text));

@@ -81,6 +81,8 @@ impl State {
         // Also if a receipt arrived before the response: the ids are still new.
         outcome.note(policy.receipts, attempt);
         let Outcome::Accepted { cost, .. } = outcome else {
+            // One that turns out not to have been sent made no duplicate.
+            self.detail.possible_duplicate &= self.has_two_sent();
             // A late result is what the message waits for if its newest attempt is unknown.
             let is_late = open && !newer && !matches!(outcome, Outcome::Unknown { .. }) && self.awaits_unknown();
             if decides || is_late {

@@ -131,11 +131,14 @@ impl State {
         applied
     }
 
-    /// Marks a possible duplicate: two attempts that may both have been sent.
+    /// Marks a possible duplicate.
     fn note_duplicate(&mut self) {
-        if self.detail.attempts.iter().filter(|a| a.status != AttemptStatus::Failed).count() > 1 {
-            self.detail.possible_duplicate = true;
-        }
+        self.detail.possible_duplicate |= self.has_two_sent();
+    }
+
+    /// Returns whether two attempts may have been sent.
+    fn has_two_sent(&self) -> bool {
+        self.detail.attempts.iter().filter(|a| a.status != AttemptStatus::Failed).count() > 1
     }
 
     /// Raises the status if `to` ranks higher, and records the change.

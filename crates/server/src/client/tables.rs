@@ -209,6 +209,7 @@ pub(crate) const CONNECTIONS: Listed = Listed {
         ("KIND", "/kind", Text),
         ("SENDER", "/senderId", Text),
         ("STATE", "/health/state", Text),
+        ("PROBLEM", "/health/reason", Text),
     ],
     none: "no connections; `nuncio connections set` sets one",
 };

@@ -104,8 +104,16 @@ async fn a_response_after_its_timeout_is_reported() {
 }
 
 #[tokio::test]
-async fn a_late_response_to_the_last_part_completes_the_message_and_one_to_another_does_not() {
-    for unanswered in [1, 2] {
+async fn a_late_response_to_a_part_says_what_it_can() {
+    let unknown = Some(FailureCode::UnknownOutcome);
+    let cases = [
+        (0, 0, ("unknown", unknown, vec!["late"])),
+        (0, 0x0B, ("rejected", Some(FailureCode::InvalidRecipient), vec![])),
+        (1, 0, ("unknown", unknown, vec!["id0", "late"])),
+        (2, 0, ("accepted", None, vec!["id0", "id1", "late"])),
+        (2, 0x0B, ("rejected", Some(FailureCode::InvalidRecipient), vec![])),
+    ];
+    for (unanswered, status, outcome) in cases {
         let mut smsc = Smsc::start(Script::new(move |n, _| if n == unanswered { Act::Leave } else { Act::Take(format!("id{n}")) })).await;
         let mut running = Running::start(smsc.port, json!({"timeout_seconds": 2}));
         let (_, says) = smsc.bound().await;
@@ -113,12 +121,9 @@ async fn a_late_response_to_the_last_part_completes_the_message_and_one_to_anoth
         for _ in 0..unanswered {
             smsc.submitted().await;
         }
-        says.take(smsc.submitted().await.1, "late");
-        if unanswered == 2 {
-            let ProviderEvent::LateResult(late) = running.told().await else { panic!("another event") };
-            assert_eq!(short(&late.outcome), ("accepted", None, vec!["id0", "id1", "late"]));
-        }
-        assert_eq!(running.stop().await, []);
+        says.answer(smsc.submitted().await.1, status, "late");
+        let ProviderEvent::LateResult(late) = running.told().await else { panic!("another event") };
+        assert_eq!(short(&late.outcome), outcome, "part {unanswered}, {status:#x}");
     }
 }
 

@@ -34,6 +34,26 @@ async fn a_refused_login_is_told() {
 }
 
 #[tokio::test]
+async fn a_login_that_is_accepted_again_opens_the_session_at_once() {
+    let mut smsc = Smsc::start(Script { bind: |connection| Some(if connection == 0 { 0x0E } else { 0 }), ..Script::takes() }).await;
+    let running = Running::start(smsc.port, json!({}));
+    assert_eq!(short(&running.send("x").await), ("connection", Some(FailureCode::CredentialsInvalid), vec![]));
+    smsc.bound().await;
+    assert!(running.adapter.check().await.is_ok());
+    assert_eq!(smsc.bound().await.1.connection, 1, "of the check");
+    assert_eq!(short(&running.send("x").await).0, "accepted");
+    assert_eq!(smsc.bound().await.1.connection, 2);
+}
+
+#[tokio::test]
+async fn a_check_binds_in_both_directions() {
+    let smsc = Smsc::start(Script { bind: |connection| Some(if connection == 1 { 0x08 } else { 0 }), ..Script::takes() }).await;
+    let adapter = try_open(&account(smsc.port, json!({"bind_mode": "transmitter_receiver"}))).unwrap();
+    let why = adapter.check().await.unwrap_err();
+    assert!(why.contains("refuses the bind as receiver"), "{why}");
+}
+
+#[tokio::test]
 async fn a_session_that_broke_is_opened_again() {
     let mut smsc = Smsc::start(Script::takes()).await;
     let running = Running::start(smsc.port, json!({}));
