@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
+use nuncio_domain::config::Sender;
 use nuncio_domain::user::Role;
 use nuncio_domain::{Channel, Error, Micros, RequestedChannel, Timestamp, broadcast, message};
 use qrcodegen::{QrCode, QrCodeEcc};
@@ -311,6 +312,12 @@ impl Faults {
         if found.is_empty() { Self(vec![(String::new(), error.message().to_owned())]) } else { Self(found) }
     }
 
+    /// Writes the names of senders in place of their ids.
+    pub(crate) fn naming(self, senders: &[Sender]) -> Self {
+        let named = |message: String| senders.iter().fold(message, |message, one| message.replace(&one.id.to_string(), &one.name));
+        Self(self.0.into_iter().map(|(path, message)| (path, named(message))).collect())
+    }
+
     /// Renames the fields.
     pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         Self(self.0.into_iter().map(|(path, message)| (name(&path), message)).collect())
@@ -430,6 +437,16 @@ pub(crate) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: 
         label class=[(!shown).then_some("sr")] for=(name) { (label) }
         select class="in" id=(name) name=(name) {
             @for (value, word) in options { option value=(value) selected[*value == chosen] { (word) } }
+        }
+    }
+}
+
+/// Says that what a form changes was changed since the form was opened. `stored`: the panel that shows what is stored.
+pub(crate) fn changed_meanwhile(stored: &str) -> Markup {
+    html! {
+        div class="note warn" role="alert" tabindex="-1" autofocus {
+            (icon("alert"))
+            div { b { "It was changed meanwhile." } p { (stored) " shows what is stored. Saving again replaces it with what you entered." } }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads submitted forms.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::body::HttpBody as _;
 use axum::extract::Request;
@@ -62,6 +62,11 @@ impl Form {
     /// Returns a field, or `""`. Strips NUL, which PostgreSQL rejects. Browsers send line breaks as CRLF, which would count twice.
     pub(crate) fn get(&self, name: &str) -> String {
         self.0.get(name).map_or_else(String::new, |value| value.replace('\0', "").replace("\r\n", "\n"))
+    }
+
+    /// Returns the fields whose names begin with `prefix`, without it.
+    pub(crate) fn under(&self, prefix: &str) -> BTreeMap<String, String> {
+        self.0.keys().filter_map(|name| Some((name.strip_prefix(prefix)?.replace('\0', ""), self.get(name)))).collect()
     }
 }
 

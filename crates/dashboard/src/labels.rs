@@ -36,10 +36,13 @@ const LABELS: &[(&str, &str)] = &[
 const ABBREVIATIONS: [&str; 17] =
     ["api", "ca", "dkim", "gsm7", "helo", "id", "ip", "mms", "npi", "sid", "smsc", "tls", "ton", "tts", "ucs2", "url", "waba"];
 
-/// Returns the label of a field: `system_id` becomes `System ID`, and `phoneNumber` becomes `Phone number`.
+/// Returns the label of a field: `system_id` becomes `System ID`, `phoneNumber` `Phone number`, and `variables.name` `{{name}}`.
 pub(crate) fn label(name: &str) -> String {
     if let Some((_, label)) = LABELS.iter().find(|(known, _)| *known == name) {
         return (*label).to_owned();
+    }
+    if let Some(variable) = name.strip_prefix("variables.") {
+        return format!("{{{{{variable}}}}}");
     }
     let mut words = String::new();
     for letter in name.chars() {
@@ -67,7 +70,7 @@ mod tests {
 
     #[test]
     fn fields_have_readable_labels() {
-        let labels = ["system_id", "url", "ring_seconds", "waba_id", "phoneNumber", "clientName"].map(label);
-        assert_eq!(labels, ["System ID", "URL", "Ring seconds", "WABA ID", "Phone number", "Client"]);
+        let labels = ["system_id", "url", "ring_seconds", "waba_id", "phoneNumber", "clientName", "variables.city"].map(label);
+        assert_eq!(labels, ["System ID", "URL", "Ring seconds", "WABA ID", "Phone number", "Client", "{{city}}"]);
     }
 }

@@ -50,6 +50,8 @@ use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota, subscriber};
 use nuncio_domain::{UserId, limits};
 
+use crate::signed::to_page;
+
 /// State shared by all pages.
 #[derive(Clone, Debug)]
 struct App {
@@ -95,8 +97,8 @@ fn guests() -> axum::Router<App> {
 fn people_pages() -> axum::Router<App> {
     axum::Router::new()
         .route("/", get(home::show))
-        .route("/sign-out", post(sign_in::sign_out))
-        .route("/world", post(sign_in::world))
+        .route("/sign-out", post(sign_in::sign_out).get(to_page))
+        .route("/world", post(sign_in::world).get(to_page))
         .route("/messages", get(messages::list::show))
         .route("/messages/new", get(messages::new::show).post(messages::new::act))
         .route("/messages/{id}", get(messages::show::show).post(messages::show::act))
@@ -113,11 +115,12 @@ fn people_pages() -> axum::Router<App> {
             "/broadcasts/{id}/recipients",
             post(broadcasts::upload).get(broadcasts::recipients).layer(axum::extract::DefaultBodyLimit::disable()),
         )
-        .route("/broadcasts/{id}/columns", post(broadcasts::look).layer(axum::extract::DefaultBodyLimit::disable()))
+        .route("/broadcasts/{id}/recipients/{contact}", post(broadcasts::remove).get(to_page))
+        .route("/broadcasts/{id}/columns", post(broadcasts::look).get(to_page).layer(axum::extract::DefaultBodyLimit::disable()))
         .route("/broadcasts/{id}/results.csv", get(broadcasts::results))
         .route("/broadcasts/{id}", get(broadcasts::show).post(broadcasts::act))
         .route("/reviews", get(broadcasts::reviews))
-        .route("/reviews/{id}", post(broadcasts::decide))
+        .route("/reviews/{id}", post(broadcasts::decide).get(to_page))
         .route("/senders", get(senders::list))
         .route("/senders/new", get(senders::new).post(senders::create))
         .route("/senders/{id}", get(senders::show).post(senders::act))
@@ -127,15 +130,15 @@ fn people_pages() -> axum::Router<App> {
         .route("/templates/new", get(templates::new).post(templates::create))
         .route("/templates/{id}", get(templates::show).post(templates::act))
         .route("/numbers", get(numbers::show).post(numbers::acquire))
-        .route("/numbers/{id}", post(numbers::release))
+        .route("/numbers/{id}", post(numbers::release).get(to_page))
         .route("/invitations", get(invitations::show).post(invitations::create))
-        .route("/invitations/{id}", post(invitations::cancel))
+        .route("/invitations/{id}", post(invitations::cancel).get(to_page))
         .route("/suppressions", get(suppressions::show).post(suppressions::add))
-        .route("/suppressions/{id}", post(suppressions::remove))
+        .route("/suppressions/{id}", post(suppressions::remove).get(to_page))
         .route("/money", get(money::show).post(money::import))
         .route("/money/ledger", get(money::ledger))
         .route("/developers/keys", get(keys::show).post(keys::create))
-        .route("/developers/keys/{id}", post(keys::revoke))
+        .route("/developers/keys/{id}", post(keys::revoke).get(to_page))
         .route("/developers/webhook", get(webhook::show).post(webhook::act))
         .route("/settings/account", get(account::show).post(account::act))
         .route("/settings/audit", get(audit::show))

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{COOKIE, LOCATION};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
@@ -58,7 +58,14 @@ fn page_of_form(path: &str) -> &str {
         return "/";
     }
     let list = LISTS.into_iter().find(|list| path.strip_prefix(list).is_some_and(|rest| rest.starts_with('/')));
-    list.or(path.strip_suffix("/columns")).or(path.strip_suffix("/recipients")).unwrap_or(path)
+    let broadcast = path.strip_suffix("/columns").or(path.split_once("/recipients").map(|(broadcast, _)| broadcast));
+    list.or(broadcast).unwrap_or(path)
+}
+
+/// Leads to the page that has the form posted to this path. Browsers ask for the path after a form with a result, such as from the address
+/// bar.
+pub(crate) async fn to_page(_: Signed, uri: Uri) -> Response {
+    lead_to(page_of_form(uri.path()))
 }
 
 /// As [`Signed`], for pages that are of no use to viewers.

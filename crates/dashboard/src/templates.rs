@@ -8,13 +8,13 @@ use nuncio_core::senders::SenderView;
 use nuncio_core::templates::{CreateTemplate, ListTemplates, SubmitTemplate, TemplateView, UpdateTemplate};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::template::{Button, Category, Status};
-use nuncio_domain::{Channel, Error, Result};
+use nuncio_domain::{Channel, Error, ErrorCode, Result};
 use serde_json::json;
 
 use crate::App;
 use crate::components::{
-    Faults, Field, ask_first, data_table, empty, form_key, form_panel, head, icon, may_change, pager, panel, select, state, time, value,
-    words,
+    Faults, Field, ask_first, changed_meanwhile, data_table, empty, form_key, form_panel, head, icon, may_change, pager, panel, select,
+    state, time, value, words,
 };
 use crate::form::Form;
 use crate::shell::{framed, shell};
@@ -128,12 +128,22 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(f
 }
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    page(&app, &who, &id, StatusCode::OK, None, &Faults::default()).await
+    page(&app, &who, &id, StatusCode::OK, &Said::default()).await
 }
 
-async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Option<&Form>, faults: &Faults) -> Response {
+/// Result of the last action on the page of a template.
+#[derive(Default)]
+struct Said {
+    /// What was entered and not saved.
+    typed: Option<Form>,
+    faults: Faults,
+    /// Whether it was not saved because the template was changed since the form was opened.
+    changed_meanwhile: bool,
+}
+
+async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
     match with_senders(app, who, id).await {
-        Ok((template, senders)) => framed(status, who, PLACE, &template.name, &one(who, &template, &senders, typed, faults)),
+        Ok((template, senders)) => framed(status, who, PLACE, &template.name, &one(who, &template, &senders, said)),
         Err(error) => refuse(who, PLACE, &error),
     }
 }
@@ -167,7 +177,7 @@ pub(crate) fn own_texts(template: &TemplateView) -> Vec<(&'static str, String)> 
     own.into_iter().filter_map(|(title, text)| Some((title, text.clone()?))).collect()
 }
 
-fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: Option<&Form>, faults: &Faults) -> Markup {
+fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], said: &Said) -> Markup {
     let ids: Vec<(String, &str)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.as_str())).collect();
     let options: Vec<(&str, &str)> = ids.iter().map(|(id, name)| (id.as_str(), *name)).collect();
     let may_write = may_change(who);
@@ -178,24 +188,14 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
             @if may_write { (ask_first("delete", "Delete", "Delete this template?", "Existing messages are not affected.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; })) }
         }))
         @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "WhatsApp rejected it." } p { (words(reason)) } } } }
-        (faults.summary())
+        (said.faults.summary())
         @if open {
             (form_panel(who, "Approval by WhatsApp", &own, html! {
                 div class="row" { (select("sender", "Sender", &options, "", false)) button class="btn" name="do" value="submit" { "Submit for approval" } }
             }))
         }
         div class="cols" {
-            @if may_write {
-                form class="panel" method="post" action=(own) {
-                    header { h2 { "Content" } }
-                    div class="body" {
-                        (form_key(who))
-                        @match typed { Some(typed) => (texts(typed, faults)), None => (texts(&form_of(template), faults)) }
-                        p class="soft" { "WhatsApp must approve each change again." }
-                    }
-                    footer { button class="btn go push" name="do" value="save" { "Save" } }
-                }
-            }
+            @if may_write { (editor(who, template, said, &own)) }
             (panel("Preview", html! {
                 div class="bub" dir="auto" {
                     @if let Some(header) = &template.header_content { b { (header) } br; }
@@ -215,6 +215,32 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: O
     }
 }
 
+/// Renders the form that changes the content, with what was entered if that was not saved.
+fn editor(who: &SignedIn, template: &TemplateView, said: &Said, own: &str) -> Markup {
+    let stored = form_of(template);
+    let typed = said.typed.as_ref().unwrap_or(&stored);
+    // After a notice that it was changed, saving is meant.
+    let version = version_of(typed).filter(|_| !said.changed_meanwhile).unwrap_or(template.version);
+    html! {
+        form class="panel" method="post" action=(own) {
+            header { h2 { "Content" } }
+            div class="body" {
+                (form_key(who))
+                input type="hidden" name="version" value=(version);
+                @if said.changed_meanwhile { (changed_meanwhile("Preview")) }
+                (texts(typed, &said.faults))
+                p class="soft" { "WhatsApp must approve each change again." }
+            }
+            footer { button class="btn go push" name="do" value="save" { "Save" } }
+        }
+    }
+}
+
+/// Returns the version of the content that the form showed.
+fn version_of(form: &Form) -> Option<u32> {
+    form.get("version").parse().ok()
+}
+
 /// Edits, submits or deletes a template.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let templates = app.core.templates();
@@ -225,6 +251,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
                 footer: Some(given(&form, "footer")),
                 sms_body: Some(given(&form, "smsBody")),
                 whatsapp_category: Category::parse(&form.get("category")),
+                expected_version: version_of(&form),
                 ..UpdateTemplate::default()
             };
             templates.update(&who.caller, &id, change).await.map(|_| format!("{PLACE}/{id}"))
@@ -238,9 +265,14 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     };
     match done {
         Ok(path) => lead_to(&path),
+        Err(error) if error.code() == ErrorCode::Conflict && form.get("do") == "save" => {
+            let said = Said { typed: Some(form), changed_meanwhile: true, ..Said::default() };
+            page(&app, &who, &id, StatusCode::CONFLICT, &said).await
+        }
         Err(error) if matches!(error.code().status(), 400 | 409) => {
-            let typed = (form.get("do") == "save").then_some(&form);
-            page(&app, &who, &id, StatusCode::BAD_REQUEST, typed, &Faults::of(&error)).await
+            let typed = (form.get("do") == "save").then_some(form);
+            let said = Said { typed, faults: Faults::of(&error), ..Said::default() };
+            page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("{PLACE}/{id}"), &error),
     }

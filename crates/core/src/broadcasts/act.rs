@@ -26,7 +26,8 @@ impl Broadcasts<'_> {
             self.require_values(&broadcast).await?;
         }
         self.submit_for_review(broadcast, BroadcastAction::Send, |broadcast| {
-            broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
+            let stored = broadcast.body.scheduled_at.filter(|_| !command.at_once);
+            broadcast.body.scheduled_at = command.scheduled_at.or(stored);
         })
         .await
     }

@@ -96,6 +96,9 @@ pub struct UpdateBroadcast {
     /// Your own data, replaced entirely.
     #[serde(deserialize_with = "given")]
     pub metadata: Option<Option<Map<String, Value>>>,
+    /// Fails with 409 if the broadcast has another version now, for pages, which save all fields of a form.
+    #[serde(skip)]
+    pub expected_version: Option<i64>,
 }
 
 /// Recipients to add.
@@ -129,6 +132,9 @@ pub struct NewContact {
 pub struct SendBroadcast {
     /// When to send, replacing the broadcast's `scheduledAt`. A time in the past sends at once.
     pub scheduled_at: Option<Timestamp>,
+    /// Ignores the broadcast's `scheduledAt`, for pages, which show it in a field that can be emptied.
+    #[serde(skip)]
+    pub at_once: bool,
 }
 
 /// New time of a scheduled broadcast.

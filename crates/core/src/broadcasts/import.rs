@@ -280,10 +280,7 @@ impl Reader {
 
 /// Returns the column mapping for a broadcast.
 pub(super) fn columns(broadcast: &Broadcast, template: Option<&Template>, asked: &ImportContacts) -> Result<Columns> {
-    let used = match template {
-        Some(template) => template.content.variables.iter().cloned().collect(),
-        None => variables::used(broadcast).into_iter().map(str::to_owned).collect(),
-    };
+    let used = variables::of_recipients(broadcast, template).into_iter().collect();
     Ok(Columns { recipient: asked.recipient.clone(), renamed: renamed(asked.columns.as_deref())?, used })
 }
 

@@ -1,7 +1,7 @@
 //! Creates, reads, updates and deletes broadcasts.
 
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
-use nuncio_domain::{BroadcastId, Error, Result, id::Id as _, set_if_given, template::Template};
+use nuncio_domain::{BroadcastId, Error, ErrorCode, Result, id::Id as _, set_if_given, template::Template};
 use nuncio_store::{Idempotency, IdempotentOperation, Repeat};
 
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
@@ -141,6 +141,7 @@ impl Broadcasts<'_> {
         }
         let changed = self
             .change(caller.tenant, id, BroadcastAction::Edit, |broadcast, now| {
+                command.check_version(broadcast)?;
                 apply(broadcast);
                 Error::if_any(check::check(broadcast, now))
             })
@@ -183,6 +184,13 @@ impl Broadcasts<'_> {
 }
 
 impl UpdateBroadcast {
+    fn check_version(&self, broadcast: &Broadcast) -> Result<()> {
+        if self.expected_version.is_some_and(|expected| expected != broadcast.version) {
+            return Err(Error::new(ErrorCode::Conflict, "the broadcast was changed meanwhile"));
+        }
+        Ok(())
+    }
+
     fn apply(&self, broadcast: &mut Broadcast, hours: &Option<Option<QuietHours>>) {
         let body = &mut broadcast.body;
         set_if_given(&mut body.name, &self.name);

@@ -24,6 +24,7 @@ mod safety;
 mod statistics;
 mod variables;
 mod view;
+mod wait;
 
 pub use crate::review::Reviewer;
 pub use audience::{SelectContacts, SelectedContacts};
@@ -41,8 +42,10 @@ pub use reviewing::ReviewExample;
 pub use run::Slots;
 pub use statistics::{
     BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, PaceStatistics, RecipientCounts,
+    WithoutReason,
 };
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};
+pub use wait::BroadcastWait;
 
 crate::base::use_cases! {
     /// Broadcasts: compose, review, send, and what is due.

@@ -36,6 +36,9 @@ pub struct BroadcastStatistics {
     pub countries: Vec<CountryStatistics>,
     /// Reasons for failed and skipped recipients, most frequent first.
     pub failures: Vec<FailureStatistics>,
+    /// The other failed and skipped recipients, for pages.
+    #[serde(skip)]
+    pub without_reason: WithoutReason,
     /// When the messages were queued: spans of equal length from the first message to the last, at most 60, the empty ones included.
     pub pace: Vec<PaceStatistics>,
     /// The counted links.
@@ -94,6 +97,20 @@ pub struct FailureStatistics {
     pub code: FailureCode,
     /// Number of failed or skipped recipients.
     pub recipients: u64,
+    /// How many of them were skipped, for pages.
+    #[serde(skip)]
+    pub skipped: u64,
+}
+
+/// Failed and skipped recipients without a stored reason.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WithoutReason {
+    /// They had no message when the broadcast was cancelled.
+    pub dropped: u64,
+    /// Failed; their messages have been deleted.
+    pub failed: u64,
+    /// Skipped; their messages have been deleted, or they were erased before they had one.
+    pub skipped: u64,
 }
 
 /// Messages queued in a span of time.
@@ -140,7 +157,8 @@ impl Broadcasts<'_> {
         caller.require(UseCase::GetBroadcastStatistics)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let (mut channels, mut countries) = (BTreeMap::<Channel, RecipientCounts>::new(), BTreeMap::<String, RecipientCounts>::new());
-        let (mut failures, mut queued) = (BTreeMap::<FailureCode, u64>::new(), BTreeMap::<i64, u64>::new());
+        let (mut failures, mut queued) = (BTreeMap::<FailureCode, (u64, u64)>::new(), BTreeMap::<i64, u64>::new());
+        let mut without_reason = WithoutReason::default();
         let (mut before, mut through) = (None, false);
         while !through {
             let mut tx = self.inner.store.read().await?;
@@ -160,8 +178,16 @@ impl Broadcasts<'_> {
                     let country = address::country(&contact.recipient.identifier);
                     countries.entry(country).or_default().add(status, &contact);
                 }
-                if let Some(failure) = &contact.failure {
-                    *failures.entry(failure.code).or_default() += 1;
+                match (&contact.failure, status) {
+                    (Some(failure), _) => {
+                        let (all, skipped) = failures.entry(failure.code).or_default();
+                        *all += 1;
+                        *skipped += u64::from(status == ContactStatus::Skipped);
+                    }
+                    _ if dropped => without_reason.dropped += 1,
+                    (None, ContactStatus::Failed) => without_reason.failed += 1,
+                    (None, ContactStatus::Skipped) => without_reason.skipped += 1,
+                    _ => {}
                 }
             }
         }
@@ -171,7 +197,8 @@ impl Broadcasts<'_> {
         countries.remove("");
         let mut countries: Vec<_> = countries.into_iter().map(|(country, counts)| CountryStatistics { country, counts }).collect();
         countries.sort_by_key(|country| std::cmp::Reverse(country.counts.total));
-        let mut failures: Vec<_> = failures.into_iter().map(|(code, recipients)| FailureStatistics { code, recipients }).collect();
+        let failures = failures.into_iter().map(|(code, (recipients, skipped))| FailureStatistics { code, recipients, skipped });
+        let mut failures: Vec<_> = failures.collect();
         failures.sort_by_key(|failure| (std::cmp::Reverse(failure.recipients), failure.code.as_str()));
         Ok(BroadcastStatistics {
             broadcast_id: broadcast.id,
@@ -180,6 +207,7 @@ impl Broadcasts<'_> {
             channels: channels.into_iter().map(|(channel, counts)| ChannelStatistics { channel, counts }).collect(),
             countries,
             failures,
+            without_reason,
             pace: pace(&queued),
             links: clicks
                 .into_iter()

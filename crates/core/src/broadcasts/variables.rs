@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use nuncio_domain::broadcast::{Broadcast, Variables};
 use nuncio_domain::message::Content;
 use nuncio_domain::template::{Template, fill, filled_length, variables};
-use nuncio_domain::{AddressKind, Error, FieldError, RequestedChannel, Result, limits};
+use nuncio_domain::{AddressKind, Error, ErrorCode, FieldError, RequestedChannel, Result, limits};
 use nuncio_store::NewBroadcastContact;
 
 use super::Broadcasts;
+use crate::base::{Caller, UseCase, parse_id};
 use crate::{messages::SendMessage, templates::render};
 
 type Values = BTreeMap<String, String>;
@@ -40,6 +41,14 @@ pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// Returns the variables that recipients can have values of: those of the template, otherwise of the texts.
+pub(super) fn of_recipients(broadcast: &Broadcast, template: Option<&Template>) -> Vec<String> {
+    match template {
+        Some(template) => template.content.variables.clone(),
+        None => used(broadcast).into_iter().map(str::to_owned).collect(),
+    }
 }
 
 /// Returns the errors of variable values. Of too many, checks only the permitted number.
@@ -170,6 +179,19 @@ fn of_contact(broadcast: &Broadcast, template: Option<&Template>, needed: &[&str
 }
 
 impl Broadcasts<'_> {
+    /// Returns the variables that recipients can have values of, at most as many as one can have; none if the template was deleted.
+    pub async fn variables(&self, caller: &Caller, id: &str) -> Result<Vec<String>> {
+        caller.require(UseCase::GetBroadcast)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let template = match self.template_of(&broadcast).await {
+            Err(error) if error.code() == ErrorCode::NotFound => return Ok(Vec::new()),
+            template => template?,
+        };
+        let mut names = of_recipients(&broadcast, template.as_ref());
+        names.truncate(VALUES);
+        Ok(names)
+    }
+
     /// Fails if recipients lack a value or the subject of an email, or have a value that the template does not take; lists the first twenty.
     pub(super) async fn require_values(&self, broadcast: &Broadcast) -> Result<()> {
         let template = self.template_of(broadcast).await?;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::content::fingerprint;
 use crate::base::identifier_hasher;
 
 /// A broadcast.
@@ -95,6 +96,12 @@ pub struct BroadcastView {
     pub created_at: Timestamp,
     /// When it last changed, not counting changes of its messages.
     pub updated_at: Timestamp,
+    /// Incremented by each change, for pages.
+    #[serde(skip)]
+    pub version: i64,
+    /// Whether its content changed since the newest review, for pages; false in lists and events.
+    #[serde(skip)]
+    pub edited_since_review: bool,
 }
 
 impl From<&Broadcast> for BroadcastView {
@@ -137,6 +144,8 @@ impl From<&Broadcast> for BroadcastView {
             held_reason: (broadcast.status == Status::Paused && body.past_due).then_some(HeldReason::PastDue),
             created_at: broadcast.id.created_at(),
             updated_at: broadcast.updated_at,
+            version: broadcast.version,
+            edited_since_review: false,
         }
     }
 }
@@ -144,7 +153,12 @@ impl From<&Broadcast> for BroadcastView {
 impl BroadcastView {
     /// Returns the view with HTML and the whole text, for a single broadcast.
     pub(super) fn whole(broadcast: &Broadcast) -> Self {
-        Self { text: broadcast.body.text.clone(), email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
+        Self {
+            text: broadcast.body.text.clone(),
+            email_html_body: broadcast.html.clone(),
+            edited_since_review: broadcast.body.review.is_some() && broadcast.standing(&fingerprint(broadcast)).edited,
+            ..Self::from(broadcast)
+        }
     }
 }
 

@@ -90,6 +90,9 @@ pub struct UpdateTemplate {
     #[serde(deserialize_with = "given")]
     #[schema(max_items = 3, nullable = false)]
     pub buttons: Option<Vec<Button>>,
+    /// Fails with 409 if the content has another version now, for pages, which save all fields of a form.
+    #[serde(skip)]
+    pub expected_version: Option<u32>,
 }
 
 impl UpdateTemplate {

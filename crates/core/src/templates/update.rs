@@ -1,7 +1,7 @@
 //! `PATCH /v1/templates/{id}`.
 
 use nuncio_domain::template::{Content, Status, Template};
-use nuncio_domain::{Error, Result};
+use nuncio_domain::{Error, ErrorCode, Result};
 
 use super::command::{CreateTemplate, UpdateTemplate};
 use super::{Templates, check, manage, submit, view::TemplateView};
@@ -27,6 +27,9 @@ fn edit(template: &mut Template, change: &UpdateTemplate) -> Result<bool> {
     if template.status == Status::Pending {
         let message = "WhatsApp is reviewing the template; change it when its status is no longer pending";
         return Err(Error::wrong_state(message, template.status.as_str(), &["draft", "rejected", "approved"]));
+    }
+    if change.expected_version.is_some_and(|expected| expected != template.content.revision) {
+        return Err(Error::new(ErrorCode::Conflict, "the template was changed meanwhile"));
     }
     let before = template.content.clone();
     let whole = change.applied(template);

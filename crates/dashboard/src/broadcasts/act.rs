@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use nuncio_core::broadcasts::{CloneBroadcast, ScheduleBroadcast, SelectContacts, SendBroadcast, TestBroadcast};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, Error, Result, Timestamp};
+use nuncio_domain::{Channel, Error, ErrorCode, Result, Timestamp};
+use serde_json::Value;
 
 use super::content::Content;
 use super::draft::Said;
@@ -13,8 +14,11 @@ use super::show::page;
 use crate::App;
 use crate::components::Faults;
 use crate::form::{Form, recipient};
-use crate::messages::new::{key, made};
+use crate::messages::new::{self, key, made};
 use crate::signed::{Posted, Signed, lead_to, refuse};
+
+/// Prefix of the fields that say what fills a variable.
+const VARIABLES: &str = "variables.";
 
 /// The response after an action.
 enum Then {
@@ -28,31 +32,60 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     match perform(&app, &who, &id, &form).await {
         Ok(Then::Page(path)) => lead_to(&path),
         Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,
-        Err(error) if error.code().status() == 400 => {
-            let [to, at, channel, countries] = ["to", "at", "channel", "ofCountries"].map(|name| form.get(name));
+        Err(error) if matches!(error.code(), ErrorCode::Conflict | ErrorCode::BroadcastNotEditable) && form.get("do") == "update" => {
+            let (edited, is_conflict) = (Some(Content::of(&form)), error.code() == ErrorCode::Conflict);
+            let said = Said { edited, changed_meanwhile: is_conflict, too_late: !is_conflict, ..Said::default() };
+            page(&app, &who, &id, StatusCode::CONFLICT, &said).await
+        }
+        Err(error) if is_too_late(&error) => lead_to_too_late(&id),
+        Err(error) if matches!(error.code().status(), 400 | 402) => {
+            let [to, channel, countries] = ["to", "channel", "ofCountries"].map(|name| form.get(name));
+            let at = matches!(form.get("do").as_str(), "send" | "schedule").then(|| form.get("at"));
             let edited = (form.get("do") == "update").then(|| Content::of(&form));
-            let said = Said { faults: faults(&error), to, at, channel, countries, edited, ..Said::default() };
+            let said = Said {
+                faults: faults(&app, &who, &error).await,
+                to,
+                at,
+                channel,
+                countries,
+                variables: form.under(VARIABLES),
+                edited,
+                ..Said::default()
+            };
             page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),
     }
 }
 
+/// Returns whether the status did not allow an action, as after a second click. Another one would.
+pub(super) fn is_too_late(error: &Error) -> bool {
+    error.details().get("allowedFrom").and_then(Value::as_array).is_some_and(|statuses| !statuses.is_empty())
+}
+
+/// Redirects to the page of a broadcast, which says that nothing was changed.
+pub(super) fn lead_to_too_late(id: &str) -> Response {
+    lead_to(&format!("/broadcasts/{id}?late=yes"))
+}
+
 /// Returns the errors under the names of the form fields.
-fn faults(error: &Error) -> Faults {
+async fn faults(app: &App, who: &SignedIn, error: &Error) -> Faults {
     let field = |path: &str| match path {
         "scheduledAt" => "at".to_owned(),
         path if path.starts_with("countries[") => "ofCountries".to_owned(),
         path => path.to_owned(),
     };
-    Faults::of(error).of_recipients().renamed(field)
+    new::faults(app, who, error).await.of_recipients().renamed(field)
 }
 
 async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<Then> {
     let (broadcasts, caller) = (app.core.broadcasts(), &who.caller);
     let mut path = format!("/broadcasts/{id}");
     match form.get("do").as_str() {
-        "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: future(app, &form.get("at"))? }).await?),
+        "send" => {
+            let scheduled_at = future(app, &form.get("at"))?;
+            broadcasts.send(caller, id, SendBroadcast { scheduled_at, at_once: scheduled_at.is_none() }).await?;
+        }
         "schedule" => {
             let scheduled_at = future(app, &form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;
             broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
@@ -92,7 +125,9 @@ fn selection(form: &Form) -> Result<SelectContacts> {
         "" => None,
         name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is not a channel")))?),
     };
-    Ok(SelectContacts { countries, channel, ..SelectContacts::default() })
+    let fields = form.under(VARIABLES).into_iter().map(|(variable, field)| (variable, field.trim().to_owned()));
+    let variables = fields.filter(|(_, field)| !field.is_empty()).collect();
+    Ok(SelectContacts { countries, channel, variables, ..SelectContacts::default() })
 }
 
 /// Parses the time of a broadcast. Rejects times in the past, at which the API would send at once.
@@ -104,6 +139,13 @@ fn future(app: &App, text: &str) -> Result<Option<Timestamp>> {
         return Err(Error::field("at", format!("has passed: it is {now} UTC now; must be in the future")));
     }
     Ok(at)
+}
+
+/// Returns a time as the value of a date and time field.
+pub(super) fn time_value(at: Timestamp) -> String {
+    let text = at.to_string();
+    let seconds = text.get(..19).unwrap_or_default();
+    seconds.strip_suffix(":00").unwrap_or(seconds).to_owned()
 }
 
 /// Parses a date and time field. Browsers send it without a time zone: it is UTC, as the label says.

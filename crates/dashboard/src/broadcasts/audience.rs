@@ -8,6 +8,7 @@ use nuncio_core::broadcasts::{ImportContacts, ImportFormat, ImportPreview, Impor
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
+use super::act::{is_too_late, lead_to_too_late};
 use super::draft::Said;
 use super::show::page;
 use crate::App;
@@ -57,6 +58,7 @@ async fn shown(app: &App, who: &SignedIn, id: &str, fields: Fields, outcome: Res
     let (status, said) = match outcome {
         Ok(Some(said)) => (StatusCode::OK, said),
         Ok(None) => return foreign(StatusCode::FORBIDDEN),
+        Err(error) if is_too_late(&error) => return lead_to_too_late(id),
         Err(error) if error.code().status() == 400 => (StatusCode::BAD_REQUEST, Said { faults: faults(&error), ..Said::default() }),
         Err(error) => return refuse(who, &format!("/broadcasts/{id}"), &error),
     };

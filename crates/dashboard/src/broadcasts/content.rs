@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, UpdateBroadcast};
 use nuncio_core::users::SignedIn;
 
-use crate::components::{Faults, Field, form_key};
+use super::draft::Said;
+use crate::components::{Faults, Field, changed_meanwhile, form_key};
 use crate::form::Form;
 
 /// The fields as entered.
@@ -15,18 +16,21 @@ pub(super) struct Content {
     pub(super) subject: String,
     pub(super) html: String,
     pub(super) links: bool,
+    /// The version of the broadcast that the form showed.
+    pub(super) version: Option<i64>,
 }
 
 impl Content {
     pub(super) fn of(form: &Form) -> Self {
         let [name, text, subject, html] = ["name", "text", "emailSubject", "emailHtmlBody"].map(|name| form.get(name));
-        Self { name, text, subject, html, links: form.get("links") == "on" }
+        Self { name, text, subject, html, links: form.get("links") == "on", version: form.get("version").parse().ok() }
     }
 
     fn of_broadcast(broadcast: &BroadcastView) -> Self {
         let [text, subject, html] =
             [&broadcast.text, &broadcast.email_subject, &broadcast.email_html_body].map(|text| text.clone().unwrap_or_default());
-        Self { name: broadcast.name.clone(), text, subject, html, links: broadcast.track_links }
+        let (name, version) = (broadcast.name.clone(), Some(broadcast.version));
+        Self { name, text, subject, html, links: broadcast.track_links, version }
     }
 
     /// The change that saves the fields.
@@ -37,6 +41,7 @@ impl Content {
             email_subject: Some(given(&self.subject)),
             email_html_body: Some(given(&self.html)),
             track_links: Some(self.links),
+            expected_version: self.version,
             ..UpdateBroadcast::default()
         }
     }
@@ -68,23 +73,37 @@ pub(super) fn given(text: &str) -> Option<String> {
 }
 
 /// Renders the form that edits a draft or a rejected broadcast, with what was entered if that was wrong.
-pub(super) fn editor(who: &SignedIn, broadcast: &BroadcastView, edited: Option<&Content>, faults: &Faults) -> Markup {
-    let stored;
-    let content = match edited {
-        Some(edited) => edited,
-        None => {
-            stored = Content::of_broadcast(broadcast);
-            &stored
-        }
-    };
+pub(super) fn editor(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+    let (stored, faults) = (Content::of_broadcast(broadcast), &said.faults);
+    let content = said.edited.as_ref().unwrap_or(&stored);
+    // After a notice that it was changed, saving is meant.
+    let version = content.version.filter(|_| !said.changed_meanwhile).unwrap_or(broadcast.version);
     html! {
         section class="panel" {
             header { h2 { "Edit" } span class="faint" { "Channel and sender stay. For others, create another broadcast." } }
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
+                input type="hidden" name="version" value=(version);
+                @if said.changed_meanwhile { (changed_meanwhile("Content")) }
                 (content.name_field(faults))
                 (content.text_fields(faults))
                 div class="row" { button class="btn" name="do" value="update" { "Save" } }
+            }
+        }
+    }
+}
+
+/// Shows what was entered in the form of a broadcast that can no longer be edited.
+pub(super) fn unsaved(edited: &Content) -> Markup {
+    let entered = [("Name", &edited.name), ("Text", &edited.text), ("Subject", &edited.subject), ("HTML", &edited.html)];
+    html! {
+        section class="panel" {
+            header { h2 { "What you entered" } span class="faint" { "It was not saved." } }
+            div class="body" {
+                @for (label, text) in entered.into_iter().filter(|(_, text)| !text.is_empty()) {
+                    p class="soft" { (label) }
+                    pre class="said" tabindex="0" dir="auto" { (text) }
+                }
             }
         }
     }

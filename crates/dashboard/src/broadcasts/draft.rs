@@ -1,5 +1,8 @@
 //! Panels of a draft: recipients, preview and cost.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{
     BroadcastEstimate, BroadcastPreview, BroadcastView, ColumnUse, ImportContacts, ImportPreview, ImportedContacts, PreviewBroadcast,
@@ -8,6 +11,7 @@ use nuncio_core::broadcasts::{
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
+use super::act::time_value;
 use super::content::Content;
 use crate::App;
 use crate::components::{
@@ -15,6 +19,9 @@ use crate::components::{
 };
 use crate::messages::new::once;
 use crate::upload::{file_field, invalid_rows};
+
+/// Maximum number of reasons shown.
+const REASONS: usize = 5;
 
 /// Result of the last action on the page.
 #[derive(Default)]
@@ -26,17 +33,24 @@ pub(crate) struct Said {
     pub(super) file: ImportContacts,
     pub(super) selected: Option<SelectedContacts>,
     pub(super) to: String,
-    pub(super) at: String,
+    pub(super) at: Option<String>,
     /// Channel and countries of the contacts to select, as entered.
     pub(super) channel: String,
     pub(super) countries: String,
-    /// Content that was entered and is wrong.
+    /// Variables and the fields of contacts that fill them, as entered.
+    pub(super) variables: BTreeMap<String, String>,
+    /// Content that was entered and not saved.
     pub(super) edited: Option<Content>,
+    /// Whether it was not saved because the broadcast was changed since the form was opened.
+    pub(super) changed_meanwhile: bool,
+    /// Whether the status did not allow the last action.
+    pub(super) too_late: bool,
 }
 
 /// Renders the panels of a draft. Without `inline`, a link leads to the estimate.
 pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said, inline: bool) -> Result<Markup> {
     let id = broadcast.id.to_string();
+    let variables = app.core.broadcasts().variables(&who.caller, &id).await?;
     let (mut preview, mut estimate) = (None, None);
     if broadcast.total_contacts > 0 {
         let broadcasts = app.core.broadcasts();
@@ -53,10 +67,10 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
         @if let Some(selected) = &said.selected { (matched(selected)) }
         div class="cols" {
             (from_file(who, broadcast, said))
-            (from_contacts(who, broadcast, said))
+            (from_contacts(who, broadcast, &variables, said))
         }
         @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(app, who, &id, said)) } }
-        @if broadcast.total_contacts > 0 { (send(who, broadcast, said)) }
+        @if broadcast.total_contacts > 0 { (send(app, who, broadcast, said)) }
     })
 }
 
@@ -118,13 +132,30 @@ fn mapping(previewed: &ImportPreview) -> Markup {
     }
 }
 
-fn from_contacts(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+fn from_contacts(who: &SignedIn, broadcast: &BroadcastView, variables: &[String], said: &Said) -> Markup {
     let body = html! {
         div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), &said.channel, true)) }
         (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", &said.countries) }.show(&said.faults))
+        @if !variables.is_empty() {
+            p class="soft" { "Enter the field of the contact that fills each variable: name, country, or metadata.city for your own field city." }
+            @for variable in variables { (filled_with(variable, said)) }
+        }
         div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
     };
     form_panel(who, "Recipients from your contacts", &format!("/broadcasts/{}", broadcast.id), body)
+}
+
+/// Renders the field for what fills a variable: what was entered, otherwise the field of the contact with the same name. Numbers do not
+/// name any.
+fn filled_with(variable: &str, said: &Said) -> Markup {
+    let offered = match variable {
+        "name" | "country" => variable.to_owned(),
+        _ if variable.starts_with(|first: char| first.is_ascii_digit()) => String::new(),
+        _ => format!("metadata.{variable}"),
+    };
+    let (id, label) = (format!("variables.{variable}"), format!("{{{{{variable}}}}}"));
+    let value = said.variables.get(variable).unwrap_or(&offered);
+    Field { required: false, ..Field::new(&id, &label, "", value) }.show(&said.faults)
 }
 
 /// Shows the result of an import.
@@ -133,21 +164,51 @@ fn rows(imported: &ImportedContacts) -> Markup {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added)) " of " (figure(imported.rows)) " rows added" } }
             div class="body" {
-                p class="soft" { "Already recipients: " (figure(imported.duplicates)) ". Invalid: " (figure(imported.invalid)) ". Suppressed, so skipped: " (figure(imported.suppressed)) "." }
+                p class="soft" { "Already recipients: " (figure(imported.duplicates)) ". Invalid: " (figure(imported.invalid)) "." }
+                (suppressed(imported.suppressed))
             }
             @if !imported.errors.is_empty() { (invalid_rows(imported.errors.iter().map(|row| (row.line, row.reason.as_str())))) }
         }
     }
 }
 
+/// Tells how many of all recipients are suppressed, not only of those that were just added.
+fn suppressed(number: u64) -> Markup {
+    html! { @if number > 0 { p class="soft" { "Suppressed among all recipients of this broadcast: " (figure(number)) ". They are skipped when it is sent." } } }
+}
+
 fn matched(selected: &SelectedContacts) -> Markup {
+    let (class, symbol) = if selected.added > 0 && selected.invalid == 0 { ("note ok", "check") } else { ("note warn", "alert") };
     html! {
-        div class="note ok" role="status" {
-            (icon("check"))
+        div class=(class) role="status" {
+            (icon(symbol))
             div {
                 b { (counted(selected.added, "contact")) " added." }
-                p { "Matched: " (figure(selected.matched)) ". Already recipients: " (figure(selected.duplicates)) ". Without an address for this channel: " (figure(selected.unreachable)) ". Suppressed: " (figure(selected.suppressed)) "." }
+                p { "Matched: " (figure(selected.matched)) ". Already recipients: " (figure(selected.duplicates)) ". Without an address for this channel: " (figure(selected.unreachable)) ". Invalid: " (figure(selected.invalid)) "." }
+                (suppressed(selected.suppressed))
             }
+        }
+        @if !selected.errors.is_empty() { (rejected(selected)) }
+    }
+}
+
+/// Shows why contacts were not added, the most frequent reasons first.
+fn rejected(selected: &SelectedContacts) -> Markup {
+    let mut by_reason = BTreeMap::<&str, (usize, &str)>::new();
+    for error in &selected.errors {
+        by_reason.entry(&error.reason).or_insert((0, &error.recipient)).0 += 1;
+    }
+    let mut reasons: Vec<_> = by_reason.into_iter().collect();
+    reasons.sort_by_key(|(_, (contacts, _))| Reverse(*contacts));
+    let listed = selected.errors.len() as u64;
+    html! {
+        section class="panel" {
+            header { h2 { "Not added" } @if listed < selected.invalid { span class="faint" { "The first " (figure(listed)) } } }
+            (data_table("fix", "Reasons", &[("", "Reason"), ("w w4", "First contact"), ("num w2", "Contacts")], html! {
+                @for (reason, (contacts, first)) in reasons.into_iter().take(REASONS) {
+                    tr { td { (words(&reason.replace("templateVariables.", ""))) } td class="w" { span class="clip soft" { (words(first)) } } td class="num" { (figure(contacts as u64)) } }
+                }
+            }))
         }
     }
 }
@@ -215,8 +276,10 @@ fn try_out(app: &App, who: &SignedIn, id: &str, said: &Said) -> Markup {
     form_panel(who, "Send yourself a test", &format!("/broadcasts/{id}"), body)
 }
 
-fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
-    let at = Field { kind: "datetime-local", required: false, ..Field::new("at", "When (UTC)", "Empty: now.", &said.at) };
+fn send(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+    let stored = broadcast.scheduled_at.filter(|at| *at > app.core.ids().clock.now()).map(time_value).unwrap_or_default();
+    let value = said.at.as_deref().unwrap_or(&stored);
+    let at = Field { kind: "datetime-local", required: false, ..Field::new("at", "When (UTC)", "Empty: now.", value) };
     let body = html! {
         p class="soft" { "It is reviewed first, by rules on this server. If the review rejects it, it is not sent." }
         (at.show(&said.faults))

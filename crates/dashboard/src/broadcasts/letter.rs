@@ -5,6 +5,7 @@ use nuncio_core::broadcasts::{BroadcastView, PreviewBroadcast};
 use nuncio_core::templates::TemplateView;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::broadcast::{BroadcastType, Status};
+use nuncio_domain::template::variables;
 use nuncio_domain::{ErrorCode, Result, plain};
 
 use crate::App;
@@ -54,12 +55,23 @@ pub(super) async fn letter(app: &App, who: &SignedIn, broadcast: &BroadcastView)
         @if texts.is_empty() && template.is_none() { p class="soft" { "No text." } }
         @if !elsewhere.is_empty() {
             p class="soft" {
-                "Flagged for some recipients: "
+                (why_elsewhere(broadcast, template.as_ref())) ": "
                 @for (at, part) in elsewhere.iter().enumerate() { @if at > 0 { ", " } mark { (words(part)) } }
                 "."
             }
         }
     })
+}
+
+/// Says why flagged fragments are not in the content.
+fn why_elsewhere(broadcast: &BroadcastView, template: Option<&TemplateView>) -> &'static str {
+    if broadcast.edited_since_review {
+        return "The content was changed after the review, which flagged";
+    }
+    let own = [&broadcast.text, &broadcast.email_subject, &broadcast.email_html_body];
+    let varies = template.is_some_and(|template| !template.variables.is_empty())
+        || own.into_iter().flatten().any(|text| !variables(text).is_empty());
+    if varies { "Flagged for some recipients" } else { "Also flagged" }
 }
 
 /// Returns the template of a broadcast that has one, unless it was deleted.

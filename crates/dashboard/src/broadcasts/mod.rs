@@ -16,7 +16,7 @@ pub(crate) use act::act;
 pub(crate) use audience::{broken, look, short, upload};
 pub(crate) use list::list;
 pub(crate) use new::{create, new};
-pub(crate) use recipients::recipients;
+pub(crate) use recipients::{recipients, remove};
 pub(crate) use results::results;
 pub(crate) use reviews::{decide, reviews};
 pub(crate) use show::show;

@@ -38,7 +38,7 @@ impl Typed {
     }
 
     fn command(&self) -> Result<CreateBroadcast> {
-        let Content { name, text, subject, html, links } = &self.content;
+        let Content { name, text, subject, html, links, .. } = &self.content;
         let mut command = json!({"name": name.trim(), "channel": self.channel, "text": given(text), "senderId": given(&self.sender),
             "emailSubject": given(subject), "emailHtmlBody": given(html), "trackLinks": links});
         if let Some(template) = given(&self.template) {

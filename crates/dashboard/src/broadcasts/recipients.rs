@@ -7,13 +7,14 @@ use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastContactView, ListBroadcastContacts};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
-use nuncio_domain::broadcast::ContactStatus;
+use nuncio_domain::broadcast::{ContactStatus, Status};
 use nuncio_domain::message::FailureCode;
 
+use super::act::{is_too_late, lead_to_too_late};
 use crate::App;
-use crate::components::{channel, data_table, empty, head, money, pager, select, state, time, words};
+use crate::components::{channel, data_table, empty, form_key, head, may_change, money, pager, select, state, time, words};
 use crate::form::recipient;
-use crate::signed::{Asked, Signed, show_or_refuse};
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, show_or_refuse};
 
 const STATUSES: [(&str, &str); 7] = [
     ("", "Any status"),
@@ -30,6 +31,19 @@ pub(crate) async fn recipients(State(app): State<App>, Signed(who): Signed, Path
     show_or_refuse(StatusCode::OK, &who, "/broadcasts", "Recipients", content(&app, &who, &id, &asked).await, &format!("/broadcasts/{id}"))
 }
 
+/// Removes a recipient from a draft.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Signed(who): Signed,
+    Path((id, contact)): Path<(String, String)>,
+    _: Posted,
+) -> Response {
+    match app.core.broadcasts().delete_contact(&who.caller, &id, &contact).await {
+        Err(error) if is_too_late(&error) => lead_to_too_late(&id),
+        removed => lead_back_or_refuse(&who, &format!("/broadcasts/{id}/recipients"), removed),
+    }
+}
+
 async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<Markup> {
     let broadcasts = app.core.broadcasts();
     let broadcast = broadcasts.get(&who.caller, id).await?;
@@ -43,6 +57,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<M
     };
     let (page, place) = (format!("/broadcasts/{}", broadcast.id), format!("/broadcasts/{}/recipients", broadcast.id));
     let older = asked.older(&place, next);
+    let removal = (broadcast.status == Status::Draft && may_change(who)).then_some((who, place.as_str()));
     let all = || html! { a class="btn" href=(place) { "All recipients" } };
     Ok(html! {
         (head(Some((&page, &broadcast.name)), html! { "Recipients" }, html! { "Newest first" }, html! {}))
@@ -56,7 +71,7 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<M
                 input class="in" id="of" name="q" type="search" value=(sought.as_deref().unwrap_or_default()) placeholder="Whole number or address";
                 button class="btn" { "Find" }
             }
-            @if !found.is_empty() { (table(&found)) (pager(older)) }
+            @if !found.is_empty() { (table(&found, removal)) (pager(older)) }
             @else if let Some(older) = older { (empty("search", "Nothing so far", "None of the newest recipients has this status. There are older ones.", html! { a class="btn" href=(older) { "Search older recipients" } (all()) })) }
             @else if sought.is_some() { (empty("search", "Not a recipient", "This broadcast has no recipient with this number or address.", all())) }
             @else if status.is_some() { (empty("search", "Nothing matches", "No recipient has this status.", all())) }
@@ -65,19 +80,18 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked) -> Result<M
     })
 }
 
-fn table(recipients: &[BroadcastContactView]) -> Markup {
+/// Renders the recipients. `removal`: who may remove them, and the page to post to.
+fn table(recipients: &[BroadcastContactView], removal: Option<(&SignedIn, &str)>) -> Markup {
     let rows = html! {
-        @for one in recipients { (row(one)) }
+        @for one in recipients { (row(one, removal)) }
     };
-    data_table(
-        "rows fix",
-        "Recipients, newest first",
-        &[("w5", "Recipient"), ("w w2", "Status"), ("w", "Reason"), ("w w2", "Channel"), ("num w w1", "Cost"), ("num w2", "Time")],
-        rows,
-    )
+    let mut columns =
+        vec![("w5", "Recipient"), ("w w2", "Status"), ("w", "Reason"), ("w w2", "Channel"), ("num w w1", "Cost"), ("num w2", "Time")];
+    columns.extend(removal.map(|_| ("num w2", "Action")));
+    data_table("rows fix", "Recipients, newest first", &columns, rows)
 }
 
-fn row(one: &BroadcastContactView) -> Markup {
+fn row(one: &BroadcastContactView, removal: Option<(&SignedIn, &str)>) -> Markup {
     let shown = shown(one.status);
     let address = if one.recipient.is_empty() { "erased" } else { &one.recipient };
     let reason = one.error_message.as_deref().or(one.error_code.map(FailureCode::as_str));
@@ -94,6 +108,14 @@ fn row(one: &BroadcastContactView) -> Markup {
             td class="w" { @if let Some(name) = one.channel { (channel(name)) } }
             td class="num w" { (money(one.cost)) }
             td class="num" { (time(one.processed_at.unwrap_or(one.created_at))) }
+            @if let Some((who, place)) = removal {
+                td class="num" {
+                    form class="plain" method="post" action={ (place) "/" (one.id) } {
+                        (form_key(who))
+                        button class="btn small quiet" { "Remove" span class="sr" { " " (address) } }
+                    }
+                }
+            }
         }
     }
 }

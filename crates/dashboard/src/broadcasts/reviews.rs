@@ -8,6 +8,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::permission::Permission;
 use nuncio_domain::{Error, ErrorCode, Result};
 
+use super::act::{is_too_late, lead_to_too_late};
 use super::letter::letter;
 use crate::App;
 use crate::components::{ask_first, count, empty, form_key, head, requested, words};
@@ -61,7 +62,12 @@ fn to_decide(who: &SignedIn, waiting: &[(BroadcastView, Markup)]) -> Markup {
                         @let action = format!("/reviews/{}", broadcast.id);
                         form class="plain" method="post" action=(action) {
                             (form_key(who))
-                            button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
+                            div class="row" {
+                                @let id = format!("approve-{}", broadcast.id);
+                                label for=(id) { "Reason, seen by the author " span class="opt" { "optional" } }
+                                input class="in" id=(id) name="why" autocomplete="off";
+                                button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
+                            }
                         }
                         (ask_first(&format!("reject-{}", broadcast.id), "Reject permanently", "Reject this broadcast?", "It is never sent, and cannot be reviewed again.", &action, reason(who, broadcast)))
                     } }
@@ -105,5 +111,8 @@ pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id)
         }
         (Ok(()), _) => Err(Error::field("do", "must be approve or refuse")),
     };
-    lead_back_or_refuse(&who, "/reviews", done)
+    match done {
+        Err(error) if is_too_late(&error) => lead_to_too_late(&id),
+        done => lead_back_or_refuse(&who, "/reviews", done),
+    }
 }

@@ -4,12 +4,13 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, PaceStatistics, RecipientCounts};
+use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, BroadcastWait, PaceStatistics, RecipientCounts};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::Result;
-use nuncio_domain::broadcast::Status;
+use nuncio_domain::broadcast::{HaltOn, Status};
+use nuncio_domain::{Result, limits};
 
-use super::content::editor;
+use super::act::time_value;
+use super::content::{editor, unsaved};
 use super::draft::{self, Said, looked_up_on_request};
 use super::letter::letter;
 use crate::App;
@@ -27,7 +28,8 @@ const INLINE: i64 = 5_000;
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
     let inline = asked.get("figures").is_some();
-    answer(&app, &who, &id, StatusCode::OK, &Said::default(), inline).await
+    let said = Said { too_late: asked.get("late").is_some(), ..Said::default() };
+    answer(&app, &who, &id, StatusCode::OK, &said, inline).await
 }
 
 /// Renders the page with the result of the last action.
@@ -47,9 +49,11 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let broadcasts = app.core.broadcasts();
     let broadcast = broadcasts.get(&who.caller, id).await?;
     let progress = broadcasts.progress(&who.caller, id).await?;
+    let wait = broadcasts.wait(&who.caller, id).await?;
     let (begun, inline) = (broadcast.started_at.is_some(), inline || broadcast.total_contacts <= INLINE);
     let statistics = if begun && inline { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
     let changes = may_change(who);
+    let editable = matches!(broadcast.status, Status::Draft | Status::Rejected);
     let draft =
         if broadcast.status == Status::Draft && changes { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
     let text = panel("Content", letter(app, who, &broadcast).await?);
@@ -57,12 +61,20 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(app, who, &broadcast)))
         @if draft.is_none() { (said.faults.summary()) }
+        @if said.too_late { (too_late(&broadcast)) }
+        @if let Some(edited) = said.edited.as_ref().filter(|_| !editable) { (unsaved(edited)) }
         @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused automatically.", reason)) }
+        @if broadcast.held_reason.is_some() {
+            (notice("It was paused automatically.", "It was more than an hour late, as after an outage or from a restored copy of the database, which may have sent it already. Resume it to send it to those who wait."))
+        }
         @if broadcast.status == Status::Scheduled { (schedule(who, &broadcast, said)) }
-        @if draft.is_none() { (progress_panel(&broadcast, &progress)) }
+        @if draft.is_none() { (progress_panel(&broadcast, &progress, wait)) }
         @if let Some(draft) = &draft { (draft) }
-        @if changes && matches!(broadcast.status, Status::Draft | Status::Rejected) { (editor(who, &broadcast, said.edited.as_ref(), &said.faults)) }
-        @if draft.is_some() { (text) } @else { div class="cols even" { (text) (review(&broadcast)) (sums(&broadcast)) } }
+        @if changes && reviews_are_used_up(&broadcast) {
+            (notice(&format!("It was reviewed {} times, and is not reviewed again.", broadcast.review_attempts), "You can still request human review, duplicate it or cancel it."))
+        }
+        @if changes && editable { (editor(who, &broadcast, said)) }
+        @if draft.is_some() { (text) (rules(&broadcast)) } @else { div class="cols even" { (text) (review(&broadcast)) (sums(&broadcast)) (rules(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
         @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
@@ -80,6 +92,21 @@ fn when(broadcast: &BroadcastView) -> Markup {
     html! { @if let Some(at) = at { (word) (time(at)) } }
 }
 
+/// Says that the last action changed nothing: mostly a second click.
+fn too_late(broadcast: &BroadcastView) -> Markup {
+    html! {
+        div class="note warn" role="status" {
+            (icon("alert"))
+            div { b { "It is now: " (broadcast_state(broadcast.status)) } p { "Your last action changed nothing, because the status had changed before." } }
+        }
+    }
+}
+
+/// Returns whether a rejected broadcast was reviewed as often as possible.
+fn reviews_are_used_up(broadcast: &BroadcastView) -> bool {
+    broadcast.status == Status::Rejected && broadcast.review_attempts >= limits::REVIEW_ATTEMPTS
+}
+
 fn notice(title: &str, words: &str) -> Markup {
     html! { div class="note warn" { (icon("alert")) div { b { (title) } p { (words) } } } }
 }
@@ -93,12 +120,15 @@ fn acts(app: &App, who: &SignedIn, broadcast: &BroadcastView) -> Markup {
     html! {
         @if changes && broadcast.status == Status::Sending { (button("pause", "Pause", false)) }
         @if changes && broadcast.status == Status::Paused { (button("resume", "Resume", true)) }
-        @if changes && broadcast.status == Status::Rejected { (button("retry", "Review again", false)) (button("escalate", "Request human review", false)) }
+        @if changes && broadcast.status == Status::Rejected {
+            @if !reviews_are_used_up(broadcast) { (button("retry", "Review again", false)) }
+            (button("escalate", "Request human review", false))
+        }
         @if changes && broadcast.status == Status::Draft {
             (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent. Its recipients are deleted too.", &action,
                 html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
         }
-        @if changes && matches!(broadcast.status, Status::Sending | Status::Scheduled | Status::Paused | Status::PendingReview | Status::Escalated) {
+        @if changes && broadcast.status != Status::Draft && !broadcast.status.is_final() {
             (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients will not receive it. This cannot be undone.", count(broadcast.pending_count)),
                 &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
         }
@@ -120,9 +150,8 @@ fn acts(app: &App, who: &SignedIn, broadcast: &BroadcastView) -> Markup {
 /// The time of a scheduled broadcast, and the form that moves it.
 fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let Some(begins) = broadcast.scheduled_at else { return html! {} };
-    let at = begins.to_string();
-    let value = if said.at.is_empty() { at.get(..16).unwrap_or_default() } else { &said.at };
-    let field = Field { kind: "datetime-local", ..Field::new("at", "When (UTC)", "In the future.", value) };
+    let value = said.at.clone().unwrap_or_else(|| time_value(begins));
+    let field = Field { kind: "datetime-local", ..Field::new("at", "When (UTC)", "In the future.", &value) };
     html! {
         section class="panel" {
             header { h2 { "Sending begins " (time(begins)) } }
@@ -138,7 +167,7 @@ fn schedule(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
 }
 
 /// Shows the progress, by status of the recipients.
-fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
+fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress, wait: Option<BroadcastWait>) -> Markup {
     let total = progress.total.max(1) as f64;
     let parts = [("fok", progress.delivered), ("fmove", progress.sending), ("fbad", progress.failed), ("fstop", progress.skipped)];
     let mut from = 0.0;
@@ -179,6 +208,7 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
                     }
                     @for bar in bars { (bar) }
                 }
+                @if let Some(wait) = wait { (waits(broadcast, wait)) }
             }
             dl class="figs" {
                 (part("ok", "Delivered", progress.delivered))
@@ -191,12 +221,65 @@ fn progress_panel(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Ma
     }
 }
 
+/// Says what the next recipients wait for.
+fn waits(broadcast: &BroadcastView, wait: BroadcastWait) -> Markup {
+    html! {
+        p {
+            @match wait {
+                BroadcastWait::Canary(until) => {
+                    @if let Some(canary) = broadcast.canary { "The first " (canary.percent) " % have their message. " }
+                    "The others follow at " (time(until)) "."
+                },
+                BroadcastWait::QuietHours(until) => { "Waits for the end of quiet hours. The next recipients get no message before " (time(until)) "." },
+            }
+        }
+    }
+}
+
+/// Shows the settings that delay or pause a broadcast, if it has any.
+fn rules(broadcast: &BroadcastView) -> Markup {
+    let BroadcastView { quiet_hours, canary, halt_on, .. } = broadcast;
+    let halts = halt_on.map(halts).unwrap_or_default();
+    if quiet_hours.is_none() && canary.is_none() && halts.is_empty() {
+        return html! {};
+    }
+    let body = html! {
+        dl class="facts" {
+            @if let Some(hours) = quiet_hours {
+                dt { "Quiet hours" }
+                dd { (hours.from()) " to " (hours.to()) ", recipient's local time. Without a phone number: " (hours.default_zone().iana_name().unwrap_or("UTC")) "." }
+            }
+            @if let Some(canary) = canary { dt { "Canary" } dd { (canary.percent) " % first, the others " (exactly(canary.wait_seconds)) " later" } }
+            @if !halts.is_empty() { dt { "Pauses if" } dd { (halts.join(", ")) } }
+        }
+    };
+    panel("Sending rules", body)
+}
+
+/// Returns the limits above which a broadcast pauses.
+fn halts(halt_on: HaltOn) -> Vec<String> {
+    let HaltOn { failure_percent, opt_out_percent, complaint_percent } = halt_on;
+    let rates = [(failure_percent, "fail"), (opt_out_percent, "opt out"), (complaint_percent, "complain")];
+    rates.into_iter().filter_map(|(percent, what)| Some(format!("more than {} % {what}", percent?))).collect()
+}
+
+/// Formats a duration in the largest unit that it is a multiple of.
+fn exactly(seconds: u32) -> String {
+    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
+    let (length, unit) = units.into_iter().find(|(length, _)| seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
+    counted(u64::from(seconds / length), unit)
+}
+
 fn review(broadcast: &BroadcastView) -> Markup {
     let body = html! {
         @match &broadcast.review_result {
             Some(review) => {
                 p { b { (format!("{:.2}", review.score)) } " of 1" @if !review.categories.is_empty() { ": " (review.categories.join(", ").replace('_', " ")) } }
-                p class="soft" { (review.reasoning) }
+                p class="soft" {
+                    // The reasoning of an escalated one says so.
+                    @if broadcast.edited_since_review && broadcast.status == Status::Rejected { "The content was changed after this review. " }
+                    (review.reasoning)
+                }
             }
             None if broadcast.status == Status::PendingReview => { p class="soft" { "The review is under way." } }
             None => { p class="soft" { "It is reviewed when it is sent." } }
@@ -216,7 +299,7 @@ fn sums(broadcast: &BroadcastView) -> Markup {
     panel("Money", body)
 }
 
-/// Shows results by channel, country and failure reason, and clicks on links.
+/// Shows results by channel, by country and by reason, and clicks on links.
 fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Markup {
     let channels: Vec<_> = statistics.channels.iter().map(|row| (channel(row.channel).to_owned(), &row.counts)).collect();
     let countries: Vec<_> = statistics.countries.iter().map(|row| (row.country.clone(), &row.counts)).collect();
@@ -225,19 +308,7 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
         div class="cols" {
             (breakdown("By channel", "Channel", &channels))
             (breakdown("By country", "Country", &countries))
-            @if !statistics.failures.is_empty() {
-                section class="panel" {
-                    header { h2 { "Failures" } }
-                    (data_table("fix", "Failures by reason", &[("", "Reason"), ("num w2", "Recipients")], html! {
-                        @for failure in &statistics.failures {
-                            tr {
-                                td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=failed" } { (failure.code.as_str().replace('_', " ")) } }
-                                td class="num" { (figure(failure.recipients)) }
-                            }
-                        }
-                    }))
-                }
-            }
+            (unreached(broadcast, statistics))
             @if !statistics.links.is_empty() {
                 section class="panel" {
                     header { h2 { "Links" } }
@@ -246,6 +317,38 @@ fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Marku
                     }))
                 }
             }
+        }
+    }
+}
+
+/// Shows the reasons of failed and of skipped recipients, with links to them.
+fn unreached(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Markup {
+    let reasons = statistics.failures.iter().map(|failure| (failure.code.as_str().replace('_', " "), failure));
+    let failed = reasons.clone().map(|(reason, failure)| (reason, "failed", failure.recipients - failure.skipped));
+    let skipped = reasons.map(|(reason, failure)| (reason, "skipped", failure.skipped));
+    let without = statistics.without_reason;
+    let others = [
+        ("broadcast cancelled", "skipped", without.dropped),
+        ("reason not stored", "failed", without.failed),
+        ("reason not stored", "skipped", without.skipped),
+    ];
+    let others = others.map(|(reason, status, recipients)| (reason.to_owned(), status, recipients));
+    let rows: Vec<_> = failed.chain(skipped).chain(others).filter(|(_, _, recipients)| *recipients > 0).collect();
+    if rows.is_empty() {
+        return html! {};
+    }
+    html! {
+        section class="panel" {
+            header { h2 { "Failed and skipped" } }
+            (data_table("fix", "Failed and skipped by reason", &[("", "Reason"), ("w2", "Status"), ("num w2", "Recipients")], html! {
+                @for (reason, status, recipients) in rows {
+                    tr {
+                        td { a class="clip" href={ "/broadcasts/" (broadcast.id) "/recipients?status=" (status) } { (reason) } }
+                        td { @if status == "failed" { (state("bad", "Failed")) } @else { (state("stop", "Skipped")) } }
+                        td class="num" { (figure(recipients)) }
+                    }
+                }
+            }))
         }
     }
 }

@@ -105,9 +105,18 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Posted(form
         Ok(Outcome::Sent(path)) => lead_to(&path),
         Err(error) if matches!(error.code().status(), 400 | 402 | 409 | 422) => {
             typed.key = once(&app);
-            page(StatusCode::BAD_REQUEST, &who, &typed, &Faults::of(&error), None)
+            page(StatusCode::BAD_REQUEST, &who, &typed, &faults(&app, &who, &error).await, None)
         }
         Err(error) => refuse(&who, "/messages/new", &error),
+    }
+}
+
+/// Returns the errors of a form, with the names of senders in place of their ids.
+pub(crate) async fn faults(app: &App, who: &SignedIn, error: &Error) -> Faults {
+    let faults = Faults::of(error);
+    match app.core.tenant_config(who.caller.tenant).await {
+        Ok(config) => faults.naming(&config.senders),
+        Err(_) => faults,
     }
 }
 

@@ -329,7 +329,7 @@ async fn a_broadcast_is_sent_and_watched() {
     finish(&app).await;
     let page = browser.page(&path).await;
     assert!(page.contains("100 % done") && page.contains("1 delivered, 0 in flight, 1 failed"), "{page}");
-    browser.submit(&path, &[("do", "pause")]).await.expect(400);
+    browser.submit(&path, &[("do", "pause")]).await.expect(303);
     assert!(browser.page("/broadcasts").await.contains("Completed"));
     // A broadcast rejected by the review waits for a person here.
     let text = "URGENT: your bank account is locked. Verify your password now at http://bit.ly/3xYz or lose access!!!";

@@ -199,9 +199,7 @@ async fn why_a_broadcast_did_not_change_stays_on_its_page() {
         assert!(browser.page(&path).await.contains("data-live=\"whole\""));
         let past = browser.submit(&path, &[("do", "schedule"), ("at", "2001-01-01T00:00")]).await.expect(400).text;
         assert!(past.contains("There is 1 error.") && past.contains("id=\"at-fault\""), "{past}");
-        let wrong = browser.submit(&path, &[("do", "resume")]).await.expect(400).text;
-        assert!(wrong.contains("There is 1 error."), "{wrong}");
-        assert!(!past.contains("data-live") && !wrong.contains("data-live"), "a reload would take it back");
+        assert!(!past.contains("data-live"), "a reload would take it back");
     }
 }
 

@@ -70,7 +70,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
         browser.submit(&copy, &[("do", "send")]).await.expect(303);
         finish(&app).await;
         let page = browser.page(&copy).await;
-        assert!(page.contains("100 % done") && page.contains("Failures by reason") && page.contains("By country"), "{page}");
+        assert!(page.contains("100 % done") && page.contains("Failed and skipped by reason") && page.contains("By country"), "{page}");
         let csv = browser.get(&format!("{copy}/results.csv")).await.expect(200);
         assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
         assert!(csv.text.contains(",+34600111222,phone,delivered,sms,msg_") && csv.text.lines().count() == 3, "{}", csv.text);

@@ -37,7 +37,7 @@ async fn filled(app: &TestApp, path: &str) -> String {
         }
         _ => "nonsense".to_owned(),
     };
-    path.replace("{id}", &id).replace("{channel}", "sms").replace("{token}", "nonsense")
+    path.replace("{id}", &id).replace("{channel}", "sms").replace("{token}", "nonsense").replace("{contact}", "nonsense")
 }
 
 /// Forms without sign-in: a token or password identifies the user.

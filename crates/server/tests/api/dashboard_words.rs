@@ -109,6 +109,7 @@ async fn a_form_after_the_end_of_a_session_says_that_nothing_was_sent() {
         ("/reviews/brd_1", "/reviews"),
         ("/broadcasts/brd_1/columns", "/broadcasts/brd_1"),
         ("/broadcasts/brd_1/recipients", "/broadcasts/brd_1"),
+        ("/broadcasts/brd_1/recipients/bct_1", "/broadcasts/brd_1"),
         ("/developers/keys/key_1", "/developers/keys"),
         ("/world", "/"),
     ] {
