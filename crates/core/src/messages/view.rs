@@ -2,7 +2,7 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{
-    Attempt, AttemptStatus, Considered, Content, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status, Wait,
+    Attempt, AttemptStatus, Considered, Content, Detail, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status, Wait,
 };
 use nuncio_domain::{
     Authentication, BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp,
@@ -63,7 +63,7 @@ pub struct MessageView {
     pub validity_seconds: Option<u64>,
     /// When its validity ends. Absent for inbound messages.
     pub expires_at: Option<Timestamp>,
-    /// The provider's id of the newest attempt that got one; of a text in several parts, that of the first.
+    /// The provider's id of the newest attempt by the current channel that got one; of a text in several parts, that of the first.
     pub provider_message_id: Option<String>,
     /// For an inbound email, whether its `From` is proven.
     pub authentication: Option<Authentication>,
@@ -206,6 +206,14 @@ impl AttemptView {
     }
 }
 
+/// Returns the id of an inbound message, or that of the newest attempt by the channel of the last one: an attempt that was repeated after
+/// an unknown outcome may have one.
+fn provider_id(detail: &Detail) -> Option<&str> {
+    let Some(last) = detail.attempts.last() else { return detail.provider_id.as_deref() };
+    let of_channel = detail.attempts.iter().rev().filter(|attempt| attempt.channel == last.channel);
+    of_channel.filter_map(|attempt| attempt.provider_message_id.as_deref()).next()
+}
+
 impl MessageView {
     pub fn new(message: &Message, environment: Environment, contact: Option<ContactId>) -> Self {
         let (request, state, detail) = (&message.request, &message.state, &message.state.detail);
@@ -234,7 +242,7 @@ impl MessageView {
             on_unknown: outbound.then_some(detail.on_unknown),
             validity_seconds: outbound.then(|| request.validity_seconds.unwrap_or_else(|| validity(state.route.channel))),
             expires_at: outbound.then_some(state.expires_at),
-            provider_message_id: detail.provider_message_id().map(str::to_owned),
+            provider_message_id: provider_id(detail).map(str::to_owned),
             authentication: detail.authentication,
             error_code: failure.map(|f| f.code),
             error_message: failure.map(|f| f.message.clone()),
