@@ -87,6 +87,12 @@ pub trait Adapter: Debug + Send + Sync {
     /// Connects to the provider and logs in without sending anything. The text is what was found, or what is wrong and how to fix it.
     async fn check(&self) -> Result<String, String>;
 
+    /// Whether a check has to be made by the adapter that sends: another one could not use its open sessions, and the account may have no
+    /// more.
+    fn checks_own_sessions(&self) -> bool {
+        false
+    }
+
     /// Sends the receipt of an accepted attempt again, through the event sink. Only called if [`AdapterFactory::forgets_receipts`]; the
     /// request has neither attachments nor HTML.
     async fn resend_receipt(&self, request: &SendRequest<'_>) {

@@ -142,8 +142,11 @@ impl Shared {
         }
         metrics::counter!("nuncio_attempts_late_total").increment(1);
         let lane = self.lanes.read().get(&origin.connection).cloned();
-        if let Some(lane) = lane.filter(|_| has_responded(&outcome)) {
-            lane.answered();
+        match (lane, &outcome) {
+            (Some(lane), Outcome::Deferred { scope: Scope::Connection, failure, .. }) => lane.failed(self, None, failure),
+            // There was a response, even if the outcome is still unknown.
+            (Some(lane), _) => lane.answered(),
+            (None, _) => {}
         }
         let step = Step::Settle {
             attempt,

@@ -514,6 +514,19 @@ fn a_decision_that_it_was_sent_keeps_what_the_provider_said() {
 }
 
 #[test]
+fn an_acceptance_that_comes_while_a_further_resend_waits_stops_it() {
+    for second in [unknown(), Outcome::Deferred { retry_after: None, failure: failure(FailureCode::RateLimited), scope: Scope::Message }] {
+        let mut life = lost_and_found(OnUnknown::Resend);
+        life.now = BIRTH.plus(HOUR);
+        life.start();
+        life.settle(1, second);
+        assert!(matches!(life.state.wait, Wait::Attempt { .. }), "{:?}", life.state.wait);
+        life.settle(0, accepted());
+        assert!(matches!(life.state.wait, Wait::Receipt { .. }), "{:?}", life.state.wait);
+    }
+}
+
+#[test]
 fn an_acceptance_that_comes_after_the_resend_marks_the_duplicate() {
     let mut life = lost_and_found(OnUnknown::Resend);
     life.now = BIRTH.plus(HOUR);

@@ -107,23 +107,20 @@ impl Adapter for SmppAdapter {
     }
 
     async fn check(&self) -> Result<String, String> {
-        let config = &self.link.config;
-        let place = format!("{}:{}", config.host, config.port);
-        let line = if config.trust.is_some() { "encrypted" } else { "in clear text" };
         // A session beyond the account's limit would be refused, which would prove nothing.
         if let Some(session) = self.link.up() {
-            return match session.enquire().await {
-                Ok(_) => match self.link.trouble() {
-                    None => Ok(format!("bound to the SMSC {place} as {}, {line}; it responds", config.system_id)),
-                    Some(trouble) => Err(trouble),
-                },
-                Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => Err(format!("the SMSC {place} does not respond: {why}")),
-            };
+            return self.ask(&session).await;
         }
-        match self.link.attempt().await {
-            Ok(()) => Ok(format!("bound to the SMSC {place} as {}, {line}", config.system_id)),
-            Err(trouble) => Err(trouble.text),
+        let tried = self.link.attempt().await;
+        match (tried, self.link.up()) {
+            (Ok(()), _) => Ok(self.bound()),
+            (Err(_), Some(session)) => self.ask(&session).await,
+            (Err(trouble), None) => Err(trouble.text),
         }
+    }
+
+    fn checks_own_sessions(&self) -> bool {
+        true
     }
 
     fn sessions(&self) -> Sessions {
@@ -140,6 +137,26 @@ impl Adapter for SmppAdapter {
 }
 
 impl SmppAdapter {
+    /// Tests an open session.
+    async fn ask(&self, session: &Arc<Session>) -> Result<String, String> {
+        match session.enquire().await {
+            Ok(_) => {
+                let trouble = self.link.trouble().map(|trouble| format!("; but {trouble}")).unwrap_or_default();
+                Ok(format!("{}; it responds{trouble}", self.bound()))
+            }
+            Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => {
+                let config = &self.link.config;
+                Err(format!("the SMSC {}:{} does not respond: {why}", config.host, config.port))
+            }
+        }
+    }
+
+    fn bound(&self) -> String {
+        let config = &self.link.config;
+        let line = if config.trust.is_some() { "encrypted" } else { "in clear text" };
+        format!("bound to the SMSC {}:{} as {}, {line}", config.host, config.port, config.system_id)
+    }
+
     /// The outcome on a message that was not sent because its session ended.
     fn broke(&self, why: &str) -> Outcome {
         let scope = if self.link.up().is_some() { Scope::Message } else { Scope::Connection };

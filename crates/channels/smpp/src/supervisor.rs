@@ -8,7 +8,7 @@ use nuncio_channel::{Outcome, Scope, Stop};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{ConnectionId, Ids};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -139,14 +139,14 @@ pub(crate) struct Link {
     inbox: Arc<dyn Inbox>,
     ids: Ids,
     board: watch::Sender<Board>,
-    /// Notified when the SMSC has accepted the login: sessions that are down need not wait longer.
-    login_accepted: Notify,
+    /// Changes when the SMSC has accepted the login: sessions that are down need not wait longer.
+    login_accepted: watch::Sender<()>,
 }
 
 impl Link {
     pub(crate) fn new(config: Config, connection: ConnectionId, inbox: Arc<dyn Inbox>, ids: Ids) -> Self {
         let board = watch::Sender::new(Board::new(&config));
-        Self { config, connection, inbox, ids, board, login_accepted: Notify::new() }
+        Self { config, connection, inbox, ids, board, login_accepted: watch::Sender::new(()) }
     }
 
     /// Returns a session for sending, or a deferral. Waits for the first result of all sessions, within the response timeout.
@@ -203,7 +203,7 @@ impl Link {
         let mut wait = FIRST_WAIT;
         let mut rebinds = 0;
         loop {
-            let began = self.ids.clock.monotonic();
+            let (began, mut accepted) = (self.ids.clock.monotonic(), self.login_accepted.subscribe());
             let Some(trouble) = self.live(index, role, &mut rebinds, &mut stop).await else { break };
             let lasted = self.ids.clock.monotonic().saturating_sub(began);
             if lasted > LONGEST_WAIT {
@@ -214,7 +214,7 @@ impl Link {
             let paused = async {
                 tokio::select! {
                     () = sleep(self.jittered(pause)) => false,
-                    () = self.login_accepted.notified() => true,
+                    _ = accepted.changed() => true,
                 }
             };
             match stop.or(paused).await {
@@ -286,10 +286,13 @@ impl Link {
         for role in Role::of(&self.config) {
             self.attempt_as(*role).await?;
         }
-        self.board.send_modify(|board| {
-            board.0.iter_mut().filter(|slot| slot.state.is_err()).for_each(|slot| *slot = SessionSlot::untried(slot.role));
-        });
-        self.login_accepted.notify_waiters();
+        if self.login_accepted.receiver_count() > 0 {
+            // The next message waits for their next bind.
+            self.board.send_modify(|board| {
+                board.0.iter_mut().filter(|slot| slot.state.is_err()).for_each(|slot| *slot = SessionSlot::untried(slot.role));
+            });
+            self.login_accepted.send_replace(());
+        }
         Ok(())
     }
 

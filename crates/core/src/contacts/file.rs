@@ -166,7 +166,9 @@ pub fn csv_line(contact: &Value) -> String {
 pub fn read_csv(file: &[u8], countries: &[String]) -> Result<Vec<FileRow<CreateContact>>> {
     let mut rows = records(file)?.into_iter();
     let head: Vec<String> = rows.next().map(|(_, cells)| cells.into_iter().map(known_in_small_letters).collect()).unwrap_or_default();
-    let is_twice = |(at, column): &(usize, &String)| channel_of(column).is_none() && head[..*at].contains(column);
+    // Spreadsheets add columns without a name.
+    let is_own = |column: &str| !column.is_empty() && channel_of(column).is_none() && !IGNORED.contains(&column);
+    let is_twice = |(at, column): &(usize, &String)| is_own(column) && head[..*at].contains(column);
     if let Some((at, twice)) = head.iter().enumerate().find(is_twice) {
         return Err(Error::field("file", format!("has two columns named {twice:?} in its first line, the second at {}", at + 1)));
     }

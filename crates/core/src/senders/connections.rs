@@ -124,7 +124,8 @@ impl Senders<'_> {
 
     /// Connects to the provider and logs in, without sending anything. Returns what the provider reported, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
-        match self.inner.dispatch.adapter(tenant, connection) {
+        let live = self.inner.dispatch.adapter(tenant, connection).ok().filter(|adapter| adapter.checks_own_sessions());
+        match live.map_or_else(|| self.inner.dispatch.open_adapter(tenant, connection), Ok) {
             Ok(adapter) => {
                 let found = adapter.check().await;
                 let missing = self.missing_mail(tenant, connection, adapter.mailbox()).await?;

@@ -6,15 +6,15 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastContactView, ListBroadcastContacts};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::Result;
 use nuncio_domain::broadcast::{ContactStatus, Status};
 use nuncio_domain::message::FailureCode;
+use nuncio_domain::{ErrorCode, Result};
 
 use super::act::{is_too_late, lead_to_too_late};
 use crate::App;
 use crate::components::{channel, data_table, empty, form_key, head, may_change, money, pager, select, state, time, words};
 use crate::form::recipient;
-use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, show_or_refuse};
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, show_or_refuse};
 
 const STATUSES: [(&str, &str); 7] = [
     ("", "Any status"),
@@ -38,9 +38,12 @@ pub(crate) async fn remove(
     Path((id, contact)): Path<(String, String)>,
     _: Posted,
 ) -> Response {
+    let list = format!("/broadcasts/{id}/recipients");
     match app.core.broadcasts().delete_contact(&who.caller, &id, &contact).await {
         Err(error) if is_too_late(&error) => lead_to_too_late(&id),
-        removed => lead_back_or_refuse(&who, &format!("/broadcasts/{id}/recipients"), removed),
+        // A second click.
+        Err(error) if error.code() == ErrorCode::NotFound => lead_to(&list),
+        removed => lead_back_or_refuse(&who, &list, removed),
     }
 }
 

@@ -80,9 +80,10 @@ impl State {
         }
         // Also if a receipt arrived before the response: the ids are still new.
         outcome.note(policy.receipts, attempt);
+        let has_parts_sent = attempt.provider_message_id.is_some();
         let Outcome::Accepted { cost, .. } = outcome else {
             // One that turns out not to have been sent made no duplicate.
-            self.detail.possible_duplicate &= self.has_two_sent();
+            self.detail.possible_duplicate &= has_parts_sent || self.has_two_sent();
             // A late result is what the message waits for if its newest attempt is unknown.
             let is_late = open && !newer && !matches!(outcome, Outcome::Unknown { .. }) && self.awaits_unknown();
             if decides || is_late {
@@ -105,7 +106,7 @@ impl State {
         self.raise(Status::Sent, now, Some(index), changes);
         if decides {
             self.decide(outcome, policy, now, changes);
-        } else if !newer {
+        } else if !newer || self.accepted_by_route() {
             self.stop_resend(has_receipts.then_some(policy.receipt_wait), now);
         }
         Applied::Yes
