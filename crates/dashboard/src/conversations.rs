@@ -144,14 +144,14 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
             }
             @if messages.is_empty() { (empty("chat", "No messages", "No messages to or from this person.", html! {})) }
             @else { div class="thread" { @for (age, message) in messages.iter().enumerate().rev() { (bubble(message, age == 0 && !past)) } } }
-            @if answer.is_some() && may_change(who) {
+            @if let Some((by, to, _)) = answer.as_ref().filter(|_| may_change(who)) {
                 form class="body" method="post" action=(own) {
                     (form_key(who))
                     input type="hidden" name="once" value=(once(app));
-                    input type="hidden" name="way" value=(answer.as_ref().map(|(by, to, _)| way(*by, to)).unwrap_or_default());
+                    input type="hidden" name="way" value=(way(*by, to));
                     (faults.summary())
                     (field.show(faults))
-                    div class="row" { button class="btn go" { "Reply by " (answer.as_ref().map_or("", |(by, ..)| channel(*by))) } }
+                    div class="row" { button class="btn go" { "Reply by " (channel(*by)) } }
                 }
             }
         }

@@ -488,6 +488,15 @@ fn a_refusal_that_comes_late_decides_like_one_in_time() {
     life.settle(0, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) });
     assert_eq!((life.state.status, life.state.wait), (Status::Sending, wait));
     assert!(!life.state.detail.possible_duplicate);
+    // Unless a part of it had been accepted.
+    let mut life = Life::new(queued());
+    life.start();
+    life.settle(0, Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec!["p1".to_owned()] });
+    life.now = BIRTH.plus(HOUR);
+    life.start();
+    life.settle(1, accepted());
+    life.settle(0, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) });
+    assert!(life.state.detail.possible_duplicate);
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl EventInbox {
         answer(self.services.events.record(ProviderEvent::Receipt { target, kind: found.kind, at, raw: found.raw }).await)
     }
 
-    /// Logs a rejected receipt, at most once a minute: all of an SMSC may be such.
+    /// Logs a rejected receipt, at most once a minute: an SMSC may send no others.
     fn warn_of_receipt(&self) {
         let now = self.services.ids.clock.monotonic();
         let mut warned_at = self.warned_at.lock();

@@ -2,8 +2,8 @@
 //!
 //! A message is `accepted` when the SMSC returned an id for each of its segments. What was not written to the session is deferred, and
 //! what the SMSC refused is deferred or rejected. A lost response, or a message of which only some segments were accepted, is
-//! [`Outcome::Unknown`]; a response that comes after its timeout replaces it. The segments of a message have the same reference in every attempt, so that a phone that gets some of them twice
-//! still assembles one message.
+//! [`Outcome::Unknown`]; a response that comes after its timeout replaces it. The segments of a message have the same reference in every
+//! attempt, so that a phone that gets some of them twice still assembles one message.
 
 use std::fmt;
 use std::sync::Arc;

@@ -408,7 +408,7 @@ impl Session {
         None
     }
 
-    /// Passes a response to its request; ignores one that nobody waits for any longer.
+    /// Passes a response to its request; drops it if the request is gone.
     fn on_response(&self, header: Header, body: &[u8]) {
         let Some(waiter) = self.outbox.lock().waiting.remove(&header.sequence) else { return };
         let message_id = if header.id == id::SUBMIT_SM | id::ANSWER { wire::message_id(body) } else { None };

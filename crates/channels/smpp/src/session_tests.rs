@@ -93,7 +93,7 @@ async fn a_late_response_can_be_waited_for_while_the_session_lasts() {
     let asked = hear(&mut far).await;
     say(&mut far, Header { id: asked.id | id::ANSWER, ..asked }).await;
     assert_eq!(first.late_response().await, Some(Reply { id: id::SUBMIT_SM | id::ANSWER, status: 0, message_id: None }));
-    assert_eq!(tokio::time::timeout(LATEST * 2, second.late_response()).await, Ok(None), "not for ever");
+    assert_eq!(tokio::time::timeout(LATEST * 2, second.late_response()).await, Ok(None), "it gives up");
     session.end("gone");
     assert_eq!(third.late_response().await, None);
     assert!(session.outbox.lock().waiting.is_empty());

@@ -85,7 +85,7 @@ impl InvitationView {
 }
 
 impl Invitations<'_> {
-    /// Returns the view with its decrypted token if the caller may create invitations: whoever has the link can make a sender. Without the
+    /// Returns the view with its decrypted token if the caller may create invitations: anyone with the link can create a sender. Without the
     /// encryption key the link is not shown, but still works, since it is looked up by its hash.
     pub(super) fn view(&self, caller: &Caller, invitation: &Invitation) -> InvitationView {
         let may_use = caller.permissions.allows(Permission::InvitationsWrite);

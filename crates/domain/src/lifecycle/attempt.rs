@@ -82,9 +82,9 @@ impl State {
         outcome.note(policy.receipts, attempt);
         let has_parts_sent = attempt.provider_message_id.is_some();
         let Outcome::Accepted { cost, .. } = outcome else {
-            // One that turns out not to have been sent made no duplicate.
+            // An attempt that was not sent is no duplicate.
             self.detail.possible_duplicate &= has_parts_sent || self.has_two_sent();
-            // A late result is what the message waits for if its newest attempt is unknown.
+            // A late result decides if the message still waits because its newest attempt was unknown.
             let is_late = open && !newer && !matches!(outcome, Outcome::Unknown { .. }) && self.awaits_unknown();
             if decides || is_late {
                 self.decide(outcome, policy, now, changes);

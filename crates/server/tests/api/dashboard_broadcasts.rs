@@ -114,7 +114,7 @@ async fn saving_does_not_overwrite_what_was_changed_meanwhile() {
         let stored = get(&app, &id).await;
         assert_eq!((&stored["name"], &stored["text"]), (&json!("Mine"), &json!("First")));
 
-        // Recipients are no change of the content.
+        // Adding recipients does not change the content.
         let page = browser.page(&path).await;
         add(&app, &id, phones(1)).await;
         save("Mine", "Third", &page).await.expect(303);

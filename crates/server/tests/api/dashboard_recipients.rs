@@ -127,7 +127,7 @@ async fn a_recipient_is_removed_from_a_draft() {
         let left = contacts(&app, &id, "").await[0]["id"].as_str().expect("an id").to_owned();
         let late = browser.submit(&format!("{path}/{left}"), &[]).await.expect(303);
         assert_eq!(late.header("location"), format!("/broadcasts/{id}?late=yes"));
-        assert!(!browser.page(&path).await.contains("Remove"), "it is no draft any more");
+        assert!(!browser.page(&path).await.contains("Remove"), "it is no longer a draft");
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_channel::{
     Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Inbound, InboundPart, LateResult, Media,
-    Opened, Outcome, ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions,
-    Settings, Stop,
+    Opened, Outcome, ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, Scope, SendRequest, Services,
+    Sessions, Settings, Stop,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -28,6 +28,7 @@ struct Inner {
     taken: AtomicUsize,
     sessions: AtomicUsize,
     begun: AtomicUsize,
+    opened: AtomicUsize,
     trouble: Mutex<Option<String>>,
 }
 
@@ -42,6 +43,7 @@ impl Line {
         let line = self.clone();
         let open = move |account: &Account, _: &Services| -> Opened {
             Settings::new(&[], account).finish()?;
+            line.0.opened.fetch_add(1, Ordering::SeqCst);
             Ok(Arc::new(Account1 { line: line.clone(), account: account.clone() }))
         };
         AdapterFactory::new("line", &[Channel::Sms], &[], open).with_sessions()
@@ -64,6 +66,10 @@ impl Adapter for Account1 {
 
     async fn check(&self) -> Result<String, String> {
         Ok("a line".to_owned())
+    }
+
+    fn checks_own_sessions(&self) -> bool {
+        true
     }
 
     fn sessions(&self) -> Sessions {
@@ -119,6 +125,10 @@ impl Adapter for Account1 {
             ProviderEvent::Inbound(inbound)
         } else if let Some(late) = told["late"].as_str() {
             let outcome = match told["refused"].as_str() {
+                Some("throttled") => {
+                    let failure = Failure::own(FailureCode::RateLimited, "too fast");
+                    Outcome::Deferred { retry_after: None, failure, scope: Scope::Connection }
+                }
                 Some(why) => Outcome::Rejected { failure: Failure::own(FailureCode::InvalidRecipient, why) },
                 None => Outcome::Accepted { refs: vec![text("ref")], cost: None },
             };
@@ -284,6 +294,41 @@ async fn a_response_that_comes_late_replaces_the_unknown_outcome() {
         let message = rig.get(&format!("/v1/messages/{refused}")).await["message"].clone();
         assert_eq!((&message["status"], &message["errorCode"]), (&json!("failed"), &json!("invalid_recipient")), "{message}");
     }
+}
+
+/// A slow provider is no silent one.
+#[tokio::test]
+async fn late_responses_are_responses_of_the_connection() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let health = async || {
+            let shown = rig.app.node.core.senders().all_connections(rig.app.project.live).await.expect("connections");
+            let line = shown.into_iter().find(|each| each.kind == "line").expect("a connection");
+            serde_json::to_value(line).expect("JSON")["health"]["state"].as_str().expect("a state").to_owned()
+        };
+        let mut silent = Vec::new();
+        for _ in 0..10 {
+            let body = json!({"to": "+34600111222", "channel": "sms", "text": "silence", "onUnknown": "hold"});
+            silent.push(rig.send_body(body).await);
+        }
+        assert_eq!(health().await, "resting");
+        rig.tell(json!({"late": silent[0], "ref": "late"})).await.expect(200);
+        assert_eq!(health().await, "ok");
+        rig.app.advance(Duration::from_secs(60)).await;
+        rig.tell(json!({"late": silent[1], "refused": "throttled"})).await.expect(200);
+        assert_eq!(health().await, "resting");
+    }
+}
+
+#[tokio::test]
+async fn an_account_with_sessions_is_checked_by_the_adapter_that_has_them() {
+    let rig = rig(Backend::Sqlite).await;
+    rig.send().await;
+    let opened = rig.line.0.opened.load(Ordering::SeqCst);
+    let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
+    let connection = world.connections.iter().find(|c| c.kind == "line").expect("a connection");
+    let found = rig.app.node.core.senders().check_connection(rig.app.project.live, connection).await.expect("checked");
+    assert_eq!((found.as_deref(), rig.line.0.opened.load(Ordering::SeqCst)), (Ok("a line"), opened));
 }
 
 /// Meta sends many receipts in one call, of up to 3 MB.

@@ -14,6 +14,7 @@ async fn without_sessions_nothing_is_sent() {
     // So long a message waits for a session.
     let adapter = try_open(&account(smsc.port, json!({"timeout_seconds": 1}))).unwrap();
     assert_eq!(adapter.sessions(), Sessions::EveryNode);
+    assert!(adapter.checks_own_sessions());
     assert_eq!(short(&send(&adapter, "x", 1).await), ("connection", Some(FailureCode::Undeliverable), vec![]));
     // But a login can be tried, and is ended.
     let adapter = try_open(&account(smsc.port, json!({}))).unwrap();
