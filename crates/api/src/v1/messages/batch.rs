@@ -1,13 +1,18 @@
 //! `POST /v1/messages/batch`.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use axum::extract::State;
 use futures::stream::{self, StreamExt as _};
 use nuncio_core::Caller;
 use nuncio_core::messages::{MessageView, SendMessage, SendOptions};
 use nuncio_domain::{Error, limits};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedMutexGuard;
 use utoipa::ToSchema;
 
 use crate::error_schemas::Code;
@@ -96,11 +101,23 @@ impl From<Error> for Refused {
     }
 }
 
-async fn send(app: &App, caller: &Caller, message: Box<RawValue>, options: SendOptions) -> Outcome {
+/// Messages of a batch with the same idempotency key take turns, in their order: the first one is sent.
+#[derive(Debug, Default)]
+struct Turns(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    async fn of(&self, key: Option<&String>) -> Option<OwnedMutexGuard<()>> {
+        let turn = Arc::clone(self.0.lock().entry(key?.clone()).or_default());
+        Some(turn.lock_owned().await)
+    }
+}
+
+async fn send(app: &App, caller: &Caller, message: Box<RawValue>, options: SendOptions, turns: &Turns) -> Outcome {
     let lenient = options.lenient;
     let sent = async {
-        let command = app.validators.parse(message.get().as_bytes(), lenient)?;
+        let command: SendMessage = app.validators.parse(message.get().as_bytes(), lenient)?;
         drop(message);
+        let _turn = turns.of(command.idempotency_key.as_ref()).await;
         app.core.messages().send(caller, command, options).await
     };
     match sent.await {
@@ -125,7 +142,7 @@ fn log(app: &App, error: &Error) {
 /// Send several messages
 ///
 /// Each message is accepted or rejected separately, as by `POST /v1/messages`; the results are in the order of the messages. A batch has no
-/// idempotency key, but each message can have an `idempotencyKey`.
+/// idempotency key, but each message can have an `idempotencyKey`; of several with the same one, the first is sent.
 #[utoipa::path(
     post, path = "/v1/messages/batch", tag = "Messages", request_body = Documented, params(ServiceSender),
     responses((status = 200, description = "A result for each message.", body = Results)),
@@ -147,6 +164,7 @@ pub(crate) async fn send_messages(
         return Err(Error::field("messages", message).into());
     }
     let options = SendOptions { sender, lenient, ..SendOptions::default() };
-    let sent = messages.into_iter().map(|message| send(&app, &caller, message, options.clone()));
+    let turns = Turns::default();
+    let sent = messages.into_iter().map(|message| send(&app, &caller, message, options.clone(), &turns));
     Ok(Reply::ok(Results { results: stream::iter(sent).buffered(AT_ONCE).collect().await }))
 }
