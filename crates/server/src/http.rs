@@ -28,6 +28,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tower::Service as _;
 
 use crate::config::ServerConfig;
+use crate::proxies::Proxies;
 use crate::wire::Wire;
 
 /// Timeout for the head of a request, and idle timeout of a connection.
@@ -100,7 +101,7 @@ impl Limits {
 }
 
 /// Serves until `stopped`, then finishes requests in flight. Dropping it aborts them.
-pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limits, mut stopped: watch::Receiver<bool>) {
+pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limits, proxies: Proxies, mut stopped: watch::Receiver<bool>) {
     let (limiter, mut connections, mut spare, mut log) =
         (ConnectionLimiter::default(), JoinSet::new(), VecDeque::new(), RefusalLog::default());
     loop {
@@ -110,7 +111,7 @@ pub async fn serve(mut listener: TcpListener, router: axum::Router, limits: Limi
             _ = stopped.wait_for(|stop| *stop) => break,
         };
         drop(io.set_nodelay(true));
-        let client = Client { peer, router: router.clone(), limits, stopped: stopped.clone() };
+        let client = Client { peer, router: router.clone(), limits, proxies: proxies.clone(), stopped: stopped.clone() };
         match limiter.admit(subscriber(peer.ip()), &limits) {
             Ok(permit) => drop(connections.spawn(client.serve(io, Some(permit)))),
             Err(full) => {
@@ -217,19 +218,21 @@ struct Client {
     peer: SocketAddr,
     router: axum::Router,
     limits: Limits,
+    proxies: Proxies,
     stopped: watch::Receiver<bool>,
 }
 
 impl Client {
     /// Serves a connection until it ends; without a permit, it only gets responses to probes.
     async fn serve(self, io: TcpStream, permit: Option<ConnectionPermit>) {
-        let Self { peer, router, limits, mut stopped } = self;
+        let Self { peer, router, limits, proxies, mut stopped } = self;
         let (life, is_spare) = (Arc::new(Life::default()), permit.is_none());
         let io = Wire::new(io, limits.stall, Arc::clone(&life.lingers));
         let heard = Arc::clone(&life);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let exchange = Life::begin(&heard);
-            request.extensions_mut().insert(ConnectInfo(peer));
+            let client = proxies.client(peer, request.headers());
+            request.extensions_mut().insert(ConnectInfo(client));
             if is_spare {
                 request.extensions_mut().insert(Spare);
             }

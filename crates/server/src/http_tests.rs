@@ -34,7 +34,8 @@ async fn serving(limits: Limits) -> Serving {
         .route("/never", get(std::future::pending::<()>))
         .layer(axum::middleware::from_fn(shell));
     let (stop, stopped) = watch::channel(false);
-    Serving { address, stop, http: tokio::spawn(serve(listener, router, limits, stopped)) }
+    let proxies = Proxies::parse(["127.0.0.9"].into_iter()).expect("an address");
+    Serving { address, stop, http: tokio::spawn(serve(listener, router, limits, proxies, stopped)) }
 }
 
 /// A client at this address of the loopback network, so that several can be told apart.
@@ -158,6 +159,18 @@ async fn who_takes_nothing_of_an_answer_is_hung_up_on() {
         }
     }
     assert!(got > MUCH, "{got}");
+}
+
+#[tokio::test]
+async fn a_proxy_tells_the_address_of_its_client() {
+    let Serving { address, stop: _stop, .. } = serving(Limits::default()).await;
+    for (host, client) in [([127, 0, 0, 9], "192.0.2.7"), ([127, 0, 0, 2], "127.0.0.2")] {
+        let (mut connection, mut answer) = (from(host, address).await, String::new());
+        let request = "GET /peer HTTP/1.1\r\nhost: a\r\nx-forwarded-for: 192.0.2.7\r\nconnection: close\r\n\r\n";
+        connection.write_all(request.as_bytes()).await.expect("written");
+        connection.read_to_string(&mut answer).await.expect("read");
+        assert!(answer.ends_with(client), "{answer}");
+    }
 }
 
 /// A connection over HTTP/2 with this window for answers.

@@ -14,6 +14,7 @@ mod money;
 mod named;
 mod option_values;
 mod people;
+pub mod proxies;
 mod quickstart;
 mod reviews;
 mod serve;

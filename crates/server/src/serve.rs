@@ -83,7 +83,8 @@ impl Server {
         let state = ApiState { core: node.core.clone(), metrics: Arc::new(move || metrics.render()), limits };
         let (stop, stopped) = watch::channel(false);
         let limits = http::Limits::new(&config.server, system::raise_open_files());
-        let http = tokio::spawn(http::serve(listener, wiring::router(state), limits, stopped));
+        let proxies = config.server.proxies().map_err(anyhow::Error::msg)?;
+        let http = tokio::spawn(http::serve(listener, wiring::router(state), limits, proxies, stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);
         Ok(Self { node, address, data, stop, http, loops, socket, mail_listener, patience, _lock: lock })
     }

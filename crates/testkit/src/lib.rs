@@ -282,7 +282,13 @@ impl TestApp {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let serving = nuncio::http::serve(listener, self.router.clone(), nuncio::http::Limits::default(), stopped);
+        let serving = nuncio::http::serve(
+            listener,
+            self.router.clone(),
+            nuncio::http::Limits::default(),
+            nuncio::proxies::Proxies::default(),
+            stopped,
+        );
         tokio::spawn(async move {
             let _stop = stop;
             serving.await;

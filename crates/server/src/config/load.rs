@@ -72,6 +72,7 @@ impl Config {
         } else if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
         }
+        problems.extend(self.server.proxies().err());
         let (all, of_one) = (self.server.max_connections, self.server.max_connections_per_address);
         for (setting, most) in [("max_connections", all), ("max_connections_per_address", of_one)] {
             if most == 0 {

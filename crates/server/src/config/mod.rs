@@ -14,6 +14,8 @@ use nuncio_domain::{Redacted, limits};
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 
+use crate::proxies::Proxies;
+
 pub use load::Problems;
 pub(crate) use load::toml_problem;
 
@@ -54,6 +56,9 @@ pub struct ServerConfig {
     /// Public URL of this installation, such as `https://messages.example.org`; links sent to clients begin with it. Empty for `http://` and
     /// the address that it listens on.
     pub public_url: String,
+    /// Addresses or networks of the proxies in front, separated by commas: from them, the client's address is that in `X-Forwarded-For`.
+    /// Limits of sign-ins, wrong keys and guessed links count by it.
+    pub trusted_proxies: String,
     /// Seconds to wait at shutdown for attempts in flight. Requests and inbound email get half of it.
     pub shutdown_seconds: u64,
     /// Maximum number of client connections; beyond it, only `/healthz`, `/readyz` and `/metrics` are served.
@@ -71,6 +76,7 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:8025".to_owned(),
             public_url: String::new(),
+            trusted_proxies: String::new(),
             shutdown_seconds: 20,
             max_connections: 4_096,
             max_connections_per_address: 1_024,
@@ -81,6 +87,11 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
+    pub fn proxies(&self) -> Result<Proxies, String> {
+        let wrong = |text| format!("server.trusted_proxies: {text:?} is neither an address nor a network such as 10.0.0.0/8");
+        Proxies::parse(list(&self.trusted_proxies)).map_err(wrong)
+    }
+
     /// What links begin with, while the server listens on `address`. Without a slash at the end.
     pub fn public_url(&self, address: &str) -> String {
         let here = || address.parse().map_or_else(|_| address.to_owned(), |address| reachable(address).to_string());
