@@ -178,7 +178,7 @@ impl Node {
             let under_way = tracker.busy();
             tracker.idle().await;
             if !busy && !under_way {
-                self.core.keys().store_uses().await?;
+                rounds::store_notes(&self.core).await?;
                 return self.dispatch.flush_metrics().await;
             }
         }
@@ -236,9 +236,9 @@ impl Node {
     /// Starts nothing new, waits at most `patience` for work in flight, and unregisters the node.
     pub async fn stop(&self, patience: Duration) {
         self.dispatch.stop(patience).await;
-        let used = self.core.keys().store_uses().await;
+        let noted = rounds::store_notes(&self.core).await;
         let saved = self.shared.stop_posting().await;
-        if let Err(error) = used.and(saved).and(self.dispatch.leave().await) {
+        if let Err(error) = noted.and(saved).and(self.dispatch.leave().await) {
             tracing::warn!(%error, "failed to unregister node");
         }
     }

@@ -89,10 +89,10 @@ impl Shared {
     }
 
     /// Matches early receipts to their messages, completes segmented texts, renews phone numbers and expires invitations. Each row is
-    /// processed by one node, whose clock is right: by a wrong one, renewals would be charged early. Also stores when API keys were used.
+    /// processed by one node, whose clock is right: by a wrong one, renewals would be charged early. Also stores when API keys were used, and clicks.
     async fn each_second(&self) -> Result<bool> {
-        if let Err(error) = self.core.keys().store_uses().await {
-            tracing::warn!(%error, "failed to store when API keys were used");
+        if let Err(error) = store_notes(&self.core).await {
+            tracing::warn!(%error, "failed to store when API keys were used, and clicks on links");
         }
         if self.dispatch.accepting().is_none() {
             return Ok(false);
@@ -127,4 +127,10 @@ impl Drop for PollsEnding<'_> {
     fn drop(&mut self) {
         self.0.polling.store(false, Ordering::Release);
     }
+}
+
+/// Stores what was noted in memory: uses of API keys, and clicks on links.
+pub(crate) async fn store_notes(core: &Core) -> Result<()> {
+    let uses = core.keys().store_uses().await;
+    uses.and(core.broadcasts().store_clicks().await)
 }

@@ -63,6 +63,17 @@ pub struct BroadcastLink {
     pub url: String,
 }
 
+/// A recipient who follows a link of a broadcast.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct BroadcastClick {
+    pub tenant: TenantId,
+    pub broadcast: BroadcastId,
+    /// Key of the link.
+    pub link: i64,
+    /// Last eight bytes of the recipient's id.
+    pub recipient: i64,
+}
+
 /// Clicks on a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkClicks {
@@ -190,8 +201,8 @@ pub trait BroadcastLinkRepo {
     /// Returns the broadcast and the target of a link.
     async fn find_broadcast_link(&mut self, tenant: TenantId, key: i64) -> Result<Option<(BroadcastId, String)>>;
 
-    /// Counts a click by a recipient.
-    async fn count_broadcast_click(&mut self, tenant: TenantId, id: BroadcastId, key: i64, recipient: i64, now: Timestamp) -> Result<()>;
+    /// Adds clicks, the first of which was at `first_at`.
+    async fn count_broadcast_clicks(&mut self, click: BroadcastClick, clicks: u64, first_at: Timestamp) -> Result<()>;
 
     /// Returns the clicks on each link of a broadcast, most clicked first.
     async fn broadcast_clicks(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Vec<LinkClicks>>;

@@ -44,11 +44,11 @@ mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, IdempotentOperation};
 pub use addresses::{Address, AddressRepo, ChannelMetrics, MetricDelta, MetricRow};
-pub use agenda::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage};
+pub use agenda::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Skip};
 pub use audit::AuditRepo;
 pub use broadcasts::{
-    BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
-    RecipientScan,
+    BroadcastClick, BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks,
+    NewBroadcastContact, RecipientScan,
 };
 pub use contacts::{ContactFilter, ContactRepo};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogReader};

@@ -20,6 +20,8 @@ pub struct FaultInjector {
     pub log_panics: AtomicBool,
     /// Number of transactions begun, read and write.
     pub asked: AtomicU32,
+    /// Number of write transactions begun.
+    pub begun: AtomicU32,
 }
 
 impl Default for FaultInjector {
@@ -30,6 +32,7 @@ impl Default for FaultInjector {
             results: tokio::sync::RwLock::default(),
             log_panics: AtomicBool::new(false),
             asked: AtomicU32::new(0),
+            begun: AtomicU32::new(0),
         }
     }
 }
@@ -80,6 +83,7 @@ impl Store for Faulty {
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
         self.faults.asked.fetch_add(1, Ordering::AcqRel);
+        self.faults.begun.fetch_add(1, Ordering::AcqRel);
         self.store.begin().await
     }
 

@@ -27,7 +27,7 @@ use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::{ConnectionId, Environment, Error, ErrorCode, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
 use nuncio_secrets::Sealer;
-use nuncio_store::{CountryMetrics, Store};
+use nuncio_store::{BroadcastClick, CountryMetrics, Store};
 use parking_lot::{Mutex, RwLock};
 
 pub use audit::Act;
@@ -86,6 +86,8 @@ pub(crate) struct Inner {
     pub(crate) keys: Cache<KeyHash, Option<Caller>>,
     /// Uses of keys that are not stored yet, by key.
     pub(crate) key_uses: Mutex<BTreeMap<(TenantId, KeyId), Timestamp>>,
+    /// Clicks on links of broadcasts that are not stored yet, each with their number and the time of the first one.
+    pub(crate) clicks: Mutex<BTreeMap<BroadcastClick, (u64, Timestamp)>>,
     /// Keys created on this node, or valid at their last look-up.
     pub(crate) good_keys: PositiveCache<KeyHash>,
     /// Connections that existed at a provider's last call on this node.
@@ -225,6 +227,7 @@ impl Core {
             tokens: mail_tokens(&deps.sealer),
             keys: Cache::default(),
             key_uses: Mutex::default(),
+            clicks: Mutex::default(),
             good_keys: PositiveCache::default(),
             good_connections: PositiveCache::default(),
             dead_links: PositiveCache::default(),

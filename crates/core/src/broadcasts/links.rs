@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::{BroadcastContactId, BroadcastId, Error, Result, TenantId, broadcast::Broadcast, id::Id as _};
 use nuncio_secrets::mac;
-use nuncio_store::BroadcastLink;
+use nuncio_store::{BroadcastClick, BroadcastLink};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -17,6 +17,9 @@ use crate::{base::Core, messages::SendMessage};
 /// Bytes of a token: environment, link, recipient, signature.
 const PARTS: [usize; 4] = [4, 5, 8, 4];
 const TOKEN: usize = PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3];
+
+/// Links with noted clicks, from which on they are stored at once.
+const CLICKS: usize = 1_000;
 
 /// Contents of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,11 +124,32 @@ impl Broadcasts<'_> {
         let found = self.inner.store.read().await?.find_broadcast_link(tenant, link).await?;
         let (broadcast, url) = found.ok_or_else(unknown)?;
         if opened && recipient != short(tester(broadcast)) {
-            let mut tx = self.inner.store.begin().await?;
-            tx.count_broadcast_click(tenant, broadcast, link, recipient, self.ids().clock.now()).await?;
-            tx.commit().await?;
+            self.note_click(BroadcastClick { tenant, broadcast, link, recipient }).await?;
         }
         Ok(url)
+    }
+
+    /// Notes a click in memory, so that whoever has a link cannot keep the database busy with it. A crash loses what was not yet stored.
+    async fn note_click(&self, click: BroadcastClick) -> nuncio_store::Result<()> {
+        let is_many = {
+            let mut clicks = self.inner.clicks.lock();
+            clicks.entry(click).or_insert((0, self.ids().clock.now())).0 += 1;
+            clicks.len() >= CLICKS
+        };
+        if is_many { self.store_clicks().await } else { Ok(()) }
+    }
+
+    /// Stores the noted clicks. The node calls it once a second.
+    pub async fn store_clicks(&self) -> nuncio_store::Result<()> {
+        let clicks = std::mem::take(&mut *self.inner.clicks.lock());
+        if clicks.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.inner.store.begin().await?;
+        for (click, (number, first_at)) in clicks {
+            tx.count_broadcast_clicks(click, number, first_at).await?;
+        }
+        tx.commit().await
     }
 
     /// Stores the tracked links of a broadcast. Idempotent.

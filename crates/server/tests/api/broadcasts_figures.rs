@@ -1,5 +1,6 @@
 //! Recipients selected by contact filters, tracked links, and statistics by channel, country, failure and link.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nuncio_testkit::TestApp;
@@ -128,7 +129,9 @@ async fn links_are_counted_for_each_recipient() {
         }
         assert_ne!(path(first), path(second), "each recipient has their own");
         let path = path(first).trim_end_matches('.').to_owned();
-        for _ in 0..2 {
+        let begun = || app.faults.begun.load(Ordering::Acquire);
+        let before = begun();
+        for _ in 0..20 {
             let answer = app.raw("GET", &path, &[], Vec::new()).await.expect(302);
             assert_eq!(answer.header("location"), "https://acme.example/spring?from=sms");
             assert_eq!(answer.header("cache-control"), "no-store");
@@ -138,8 +141,10 @@ async fn links_are_counted_for_each_recipient() {
         let last = if forged.pop() == Some('A') { 'Q' } else { 'A' };
         forged.push(last);
         app.raw("GET", &forged, &[], Vec::new()).await.expect(404);
+        assert_eq!(begun(), before, "nothing is written for each");
+        app.drain().await;
         let figures = app.get(&format!("/v1/broadcasts/{id}/statistics")).await.expect(200).json();
-        assert_eq!(figures["links"], json!([{"url": "https://acme.example/spring?from=sms", "recipients": 1, "clicks": 2}]), "{figures}");
+        assert_eq!(figures["links"], json!([{"url": "https://acme.example/spring?from=sms", "recipients": 1, "clicks": 20}]), "{figures}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Unsubscribing by the link in an email.
 
+use std::sync::atomic::Ordering;
+
 use nuncio_domain::TenantId;
 use nuncio_testkit::{TestApp, TestResponse};
 use serde_json::{Value, json};
@@ -31,10 +33,12 @@ async fn one_click_opts_out_once() {
         assert_eq!(page.header("cache-control"), "no-store");
         assert!(suppressions(&app).await.is_empty(), "looking changes nothing");
 
+        let before = app.faults.begun.load(Ordering::Acquire);
         for _ in 0..3 {
             let answer = click(&app, &path).await.expect(200);
             assert!(answer.text.contains("You are unsubscribed"), "{}", answer.text);
         }
+        assert_eq!(app.faults.begun.load(Ordering::Acquire) - before, 1, "a repetition writes nothing");
         let suppressions = suppressions(&app).await;
         let [only] = suppressions.as_slice() else { panic!("{suppressions:?}") };
         let sender = app.message(&id).await["senderId"].clone();

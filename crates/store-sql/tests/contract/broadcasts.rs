@@ -13,7 +13,8 @@ use nuncio_domain::message::{Cost, Failure, FailureCode, Membership, Money, Quot
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, Micros, Recipient, SenderId, TenantId, Timestamp};
 use nuncio_store::{
-    Accept, Accepted, BroadcastLink, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact, Suppression, SuppressionReason,
+    Accept, Accepted, BroadcastClick, BroadcastLink, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact, Skip, Suppression,
+    SuppressionReason,
 };
 
 use crate::harness::{Harness, NODE, START, in_tx};
@@ -326,8 +327,11 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
     };
     assert_eq!(unsent(None).await, [waiting.id]);
     let shards: Vec<i16> = (0..64).collect();
-    let due = h.read().await.due_messages(&shards, &[], START.plus(Duration::from_secs(60)), 9).await.unwrap().messages;
+    let due = h.read().await.due_messages(&shards, &Skip::default(), START.plus(Duration::from_secs(60)), 9).await.unwrap().messages;
     assert_eq!(due.iter().map(|m| (m.id, m.bulk)).collect::<Vec<_>>(), [(waiting.id, true), (other.id, false)]);
+    let skip = Skip { all: Vec::new(), bulk: vec![h.world.connection] };
+    let due = h.read().await.due_messages(&shards, &skip, START.plus(Duration::from_secs(60)), 9).await.unwrap().messages;
+    assert_eq!(due.iter().map(|m| m.id).collect::<Vec<_>>(), [other.id]);
     assert_eq!(unsent(Some(contacts[0].id)).await, []);
     let mut tx = h.begin().await;
     let broadcast = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();
@@ -537,13 +541,14 @@ pub(crate) async fn links_are_found_and_clicks_are_counted(h: &Harness) {
     tx.put_broadcast_links(tenant, id, &[link(1, "https://a.example"), link(2, "https://b.example")]).await.unwrap();
     tx.put_broadcast_links(tenant, id, &[link(1, "https://a.example")]).await.unwrap();
     tx.commit().await.unwrap();
-    for (recipient, key) in [(7, 2), (7, 2), (-8, 2), (7, 1)] {
-        in_tx!(h, |tx| tx.count_broadcast_click(tenant, id, key, recipient, START).await.unwrap());
+    for (recipient, link, clicks) in [(7, 2, 1), (7, 2, 3), (-8, 2, 1), (7, 1, 1)] {
+        let click = BroadcastClick { tenant, broadcast: id, link, recipient };
+        in_tx!(h, |tx| tx.count_broadcast_clicks(click, clicks, START).await.unwrap());
     }
     let mut tx = h.read().await;
     assert_eq!(tx.find_broadcast_link(tenant, 2).await.unwrap(), Some((id, "https://b.example".to_owned())));
     assert_eq!(tx.find_broadcast_link(tenant, 3).await.unwrap(), None);
     assert_eq!(tx.find_broadcast_link(TenantId(tenant.0 + 1), 2).await.unwrap(), None);
     let clicks = |url: &str, recipients: u64, clicks: u64| LinkClicks { url: url.to_owned(), recipients, clicks };
-    assert_eq!(tx.broadcast_clicks(tenant, id).await.unwrap(), [clicks("https://b.example", 2, 3), clicks("https://a.example", 1, 1)]);
+    assert_eq!(tx.broadcast_clicks(tenant, id).await.unwrap(), [clicks("https://b.example", 2, 5), clicks("https://a.example", 1, 1)]);
 }

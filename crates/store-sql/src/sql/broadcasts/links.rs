@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{BroadcastId, TenantId, Timestamp};
-use nuncio_store::{BroadcastLink, BroadcastLinkRepo, LinkClicks, Result};
+use nuncio_store::{BroadcastClick, BroadcastLink, BroadcastLinkRepo, LinkClicks, Result};
 use sqlx::QueryBuilder;
 
 use super::super::{Db, SqlTx};
@@ -29,13 +29,14 @@ impl BroadcastLinkRepo for SqlTx {
         self.optional(sql!("SELECT broadcast_id, url FROM broadcast_links WHERE tenant_id = $1 AND key = $2", [tenant, key])).await
     }
 
-    async fn count_broadcast_click(&mut self, tenant: TenantId, id: BroadcastId, key: i64, recipient: i64, now: Timestamp) -> Result<()> {
+    async fn count_broadcast_clicks(&mut self, click: BroadcastClick, clicks: u64, first_at: Timestamp) -> Result<()> {
+        let BroadcastClick { tenant, broadcast, link, recipient } = click;
         self.write(sql!(
             r"
                 INSERT INTO broadcast_clicks AS c (tenant_id, broadcast_id, key, recipient, clicks, first_at)
-                VALUES ($1, $2, $3, $4, 1, $5)
-                ON CONFLICT (tenant_id, broadcast_id, key, recipient) DO UPDATE SET clicks = c.clicks + 1",
-            [tenant, id, key, recipient, now]
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (tenant_id, broadcast_id, key, recipient) DO UPDATE SET clicks = c.clicks + excluded.clicks",
+            [tenant, broadcast, link, recipient, clicks as i64, first_at]
         ))
         .await
     }
