@@ -172,11 +172,15 @@ pub(crate) fn lead_to(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
 }
 
-/// Returns `path` if it is a page of this server, otherwise `/`; guards against open redirects.
+/// What paths are resolved against.
+const BASE: &str = "http://here.invalid";
+
+/// Returns `path` if it is a page of this server, otherwise `/`; guards against open redirects. A tracked link is none: it leads elsewhere.
 pub(crate) fn own_page(path: &str) -> &str {
-    // Browsers read `\` as `/`, and skip tabs and line breaks.
-    let inside = path.starts_with('/') && !path.starts_with("//") && !path.contains(|c: char| c == '\\' || c.is_control());
-    if inside { path } else { "/" }
+    // As browsers read it: `\` is `/`, tabs and line breaks are skipped, and `/x/../l/` is `/l/`.
+    let read = url::Url::parse(BASE).and_then(|base| base.join(path));
+    let is_inside = read.is_ok_and(|url| url.as_str().strip_prefix(BASE) == Some(path));
+    if is_inside && path.starts_with('/') && !path.starts_with("/l/") { path } else { "/" }
 }
 
 /// Parses the query of a page.

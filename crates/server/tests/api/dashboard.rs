@@ -132,7 +132,7 @@ async fn guessing_passwords_is_slowed_down() {
     app.clock.advance(Duration::from_secs(60));
     browser.sign_in("ada@example.net", PASSWORD).await.expect(303);
     assert_ne!(browser.cookie, before, "signing in begins a session of its own");
-    for away in ["//evil.example", "/\t/evil.example", "/\\evil.example"] {
+    for away in ["//evil.example", "/\t/evil.example", "/\\evil.example", "/l/x", "/x/../l/x", "/%2e/l/x"] {
         let sent = browser.send("/sign-in", &[("email", "ada@example.net"), ("password", PASSWORD), ("to", away)]).await;
         assert_eq!(sent.expect(303).header("location"), "/", "{away:?}");
     }
