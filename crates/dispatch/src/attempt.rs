@@ -67,10 +67,11 @@ impl Shared {
                 self.run_attempt(slot, message).await
             }
             Ok(ended) => self.count_step(hint.tenant, &ended),
-            Err(error) => {
-                // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
+            // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
+            Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
                 tracing::warn!(message.id = %hint.id, %error, "failed to start attempt; the scanner will retry it");
             }
+            Err(error) => self.skip_temporarily(hint.id, &error),
         }
     }
 

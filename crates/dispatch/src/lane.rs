@@ -228,6 +228,17 @@ impl Lane {
         is_idle && !state.closed && state.failures == 0 && self.throttle.is_none() && !self.rests(&state, now)
     }
 
+    /// Returns whether no attempt can start at `now` whatever its throttle says.
+    pub(crate) fn is_resting(&self, now: Duration) -> bool {
+        self.rests(&self.state.lock(), now)
+    }
+
+    /// Returns whether the connection as a whole fails: it rests, or one attempt tries whether it works again.
+    pub(crate) fn is_failing(&self, now: Duration) -> bool {
+        let state = self.state.lock();
+        state.failures > 0 || self.rests(&state, now)
+    }
+
     /// Returns whether the account cannot be used or is refused, or the lane backs off.
     fn rests(&self, state: &LaneState, now: Duration) -> bool {
         self.adapter.is_err() || state.refused || now < state.paused_until

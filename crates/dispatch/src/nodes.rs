@@ -295,7 +295,9 @@ impl Shared {
         let owners = tx.owners().await?;
         let nodes = tx.list_nodes().await?;
         drop(tx);
-        let forgotten = self.in_flight.forgotten(owned);
+        // Other nodes' steps can move a message to a row of this owner that nobody counts.
+        self.delete_stale(&owned.stale).await?;
+        let forgotten = self.in_flight.forgotten(owned.messages);
         for taken in join_all(forgotten.iter().map(|message| self.step(message, self.recovery(me)))).await {
             if taken? {
                 tracing::warn!(node = me.0, "found a message that this node owns and does not process; recovered it");
@@ -361,7 +363,7 @@ impl Shared {
             let limit = PAGE + left.len() as u32;
             let mut tx = self.store.read().await?;
             let mut page = match selection {
-                Selection::OwnedBy(node) => tx.messages_owned_by(node, limit).await?,
+                Selection::OwnedBy(node) => tx.messages_owned_by(node, limit).await?.messages,
                 Selection::WaitingIn(shard) => tx.waiting_messages(shard, limit).await?,
             };
             drop(tx);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use nuncio_domain::{ConnectionId, MessageId, lifecycle::Step, message::Wait};
-use nuncio_store::{Due, DueMessage, Result, StoreError};
+use nuncio_store::{AgendaKey, Due, DueMessage, Result, Skip, StoreError};
 
 use crate::lane::{FED, Hinted, Lane};
 use crate::{Hint, Shared};
@@ -40,14 +40,12 @@ impl Shared {
             let Due { messages, stale } = self.look(&skip, limit).await?;
             // The backlog of some connections, most of which their lanes may know already, must not hide what comes after it.
             let is_full = messages.len() >= limit as usize;
-            let served: HashSet<ConnectionId> =
-                messages.iter().filter(|m| is_attempt(m) && !skip.contains(&m.connection)).map(|m| m.connection).collect();
+            let served = skip_found(&mut skip, &messages);
             found.extend(messages.into_iter().filter(|message| seen.insert(message.id)));
-            let goes_on = if is_full { !served.is_empty() } else { found.is_empty() && !stale.is_empty() };
+            let goes_on = if is_full { served } else { found.is_empty() && !stale.is_empty() };
             if !goes_on {
                 break;
             }
-            skip.extend(served);
         }
         // One that waits for memory is in progress.
         found.retain(|message: &DueMessage| !left.contains(&message.id) && !self.in_flight.has(message.id));
@@ -56,21 +54,36 @@ impl Shared {
 
     /// Looks once, and deletes the stale rows that it finds. No node counts them, as after a restart, and they would hide what comes after
     /// them.
-    async fn look(&self, skip: &[ConnectionId], limit: u32) -> Result<Due> {
+    async fn look(&self, skip: &Skip, limit: u32) -> Result<Due> {
         let mut tx = self.store.read().await?;
         let due = tx.due_messages(&self.shards(), skip, self.ids.clock.now(), limit).await?;
         drop(tx);
-        if !due.stale.is_empty() {
-            let mut tx = self.store.begin().await?;
-            tx.delete_agenda_rows(&due.stale).await?;
-            tx.commit().await?;
-        }
+        self.delete_stale(&due.stale).await?;
         Ok(due)
     }
 
-    /// Returns connections that start nothing now; their messages must not block others.
-    fn resting(&self, now: Duration) -> Vec<ConnectionId> {
-        self.lanes.read().values().filter(|lane| lane.is_blocked(now) || lane.is_fed()).map(|lane| lane.connection).collect()
+    pub(crate) async fn delete_stale(&self, rows: &[AgendaKey]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.begin().await?;
+        tx.delete_agenda_rows(rows).await?;
+        tx.commit().await
+    }
+
+    /// Returns connections that start nothing now, or have enough to start; their messages must not block others.
+    fn resting(&self, now: Duration) -> Skip {
+        let lanes = self.lanes.read();
+        let (mut all, mut bulk) = (Vec::new(), Vec::new());
+        for lane in lanes.values() {
+            if lane.is_resting(now) || lane.is_fed() {
+                all.push(lane.connection);
+            } else if lane.is_blocked(now) || !lane.has_room(true, false) {
+                // The others may not be waiting there yet, and go first.
+                bulk.push(lane.connection);
+            }
+        }
+        Skip { all, bulk }
     }
 
     pub(crate) async fn process_due(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<Processed> {
@@ -99,6 +112,9 @@ impl Shared {
                 },
             };
             match lane {
+                Some(lane) if message.fallback_is_due && lane.is_failing(self.ids.clock.monotonic()) => {
+                    steps.push((message, Step::Deadline { fence }));
+                }
                 Some(lane) => {
                     let hinted = lane.hint(Hint { tenant, id, fence, connection, bulk, bytes });
                     added += usize::from(hinted == Hinted::Added);
@@ -114,6 +130,22 @@ impl Shared {
         }
         Ok(Processed { any, feeds: added >= LIMIT as usize / 2 })
     }
+}
+
+/// Skips from now on what was found: of a connection with bulk messages only these, of others all. Returns whether there was any.
+fn skip_found(skip: &mut Skip, messages: &[DueMessage]) -> bool {
+    let before = skip.all.len() + skip.bulk.len();
+    for message in messages.iter().filter(|message| is_attempt(message)) {
+        if skip.all.contains(&message.connection) {
+            continue;
+        }
+        if !message.bulk {
+            skip.all.push(message.connection);
+        } else if !skip.bulk.contains(&message.connection) {
+            skip.bulk.push(message.connection);
+        }
+    }
+    skip.all.len() + skip.bulk.len() > before
 }
 
 fn is_attempt(message: &DueMessage) -> bool {

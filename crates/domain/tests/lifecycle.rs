@@ -740,6 +740,20 @@ fn a_route_that_accepts_nothing_gives_way_to_the_fallback() {
         late.settle(1, accepted());
         assert_eq!(late.state.status, Status::Sent);
     }
+    // Also if no attempt can start, of which there may have been none.
+    for (seconds, attempts) in [(Some(60), 1), (Some(60), 0), (None, 0)] {
+        let mut resting = life(seconds);
+        let first = resting.now;
+        resting.state.wait = Wait::Attempt { due_at: first };
+        resting.state.detail.attempts.truncate(attempts);
+        let last = resting.state.expires_at.minus(limits::LAST_RETRY);
+        let at = if seconds.is_some() { first.plus(Duration::from_secs(60)) } else { last };
+        assert_eq!(resting.state.decide_at(), at);
+        let mut decide = |now| resting.state.apply(&Step::Deadline { fence: resting.state.fence }, now, &mut Vec::new());
+        assert_eq!((decide(at.minus(Duration::from_millis(1))), decide(at)), (Applied::Lost, Applied::Yes));
+        assert_eq!((&resting.state.route, resting.state.wait), (&route(Channel::Sms), Wait::Attempt { due_at: at }));
+        assert_eq!(resting.state.decide_at(), resting.state.expires_at, "nothing follows");
+    }
     let mut never = life(None);
     never.state.detail.fallback = None;
     never.state.expires_at = never.now.plus(HOUR);

@@ -18,7 +18,7 @@ const MEMBERS: usize = 256;
 const SOON: i64 = 1_000;
 /// The same for deadlines of receipts and of holds, which are hours away.
 const LATER: i64 = 60_000;
-/// Rows whose members are counted, at most. A row that is not counted is deleted by the scanner when it is due.
+/// Rows whose members are counted, at most. A row that is not counted is deleted by the scanner when it is due, and if it has an owner, by that.
 const COUNTED: usize = 65_536;
 
 /// The key of an agenda row: its tenant and its identifier.
@@ -30,7 +30,7 @@ enum Group {
     /// An attempt that this node is making.
     Owned(i64),
     /// An attempt by this connection, in this span of time.
-    Attempt(Uuid, i64),
+    Attempt { connection: Uuid, due: i64, bulk: bool, fallback: Option<i64> },
     /// A deadline, in this span of time.
     Deadline(i64),
 }
@@ -45,8 +45,10 @@ pub(crate) struct AgendaRow {
     pub(crate) due_at: Option<i64>,
     /// The connection of the next attempt of all messages, if they wait for one.
     pub(crate) connection: Option<Uuid>,
-    /// The earliest end of the validity of one of them.
-    pub(crate) expires_at: i64,
+    /// Whether they are bulk messages that wait for an attempt.
+    pub(crate) bulk: bool,
+    /// The earliest moment at which one of them is decided about even if no attempt can start.
+    pub(crate) decide_at: i64,
     pub(crate) members: Vec<Uuid>,
 }
 
@@ -79,11 +81,16 @@ impl Agenda {
     /// Puts a message on the agenda; returns the row that guards it from now on, none if the message is final. `revision` is the one
     /// that the message is written with.
     pub(crate) fn guard(&mut self, tenant: i64, id: Uuid, revision: i64, state: &State) -> Option<i64> {
-        let due_at = state.due_at().map(|due| due.millis());
+        let (due_at, decide_at) = (state.due_at().map(|due| due.millis()), state.decide_at().millis());
         let group = match state.wait {
             Wait::Nothing => return None,
             Wait::Owned { node } => Group::Owned(node.0),
-            Wait::Attempt { due_at } => Group::Attempt(state.route.connection.uuid(), due_at.millis() / SOON),
+            Wait::Attempt { due_at } => Group::Attempt {
+                connection: state.route.connection.uuid(),
+                due: due_at.millis() / SOON,
+                bulk: state.detail.broadcast.is_some(),
+                fallback: state.detail.fallback.as_ref().map(|_| decide_at / SOON),
+            },
             Wait::Receipt { deadline } | Wait::Held { deadline, .. } => Group::Deadline(deadline.millis() / LATER),
         };
         let at = match self.open.get(&(tenant, group)).filter(|at| self.rows[**at].members.len() < MEMBERS) {
@@ -95,8 +102,9 @@ impl Agenda {
                     id: fingerprint(b"agenda", id, revision),
                     owner: if let Group::Owned(node) = group { Some(node) } else { None },
                     due_at,
-                    connection: if let Group::Attempt(connection, _) = group { Some(connection) } else { None },
-                    expires_at: i64::MAX,
+                    connection: if let Group::Attempt { connection, .. } = group { Some(connection) } else { None },
+                    bulk: matches!(group, Group::Attempt { bulk: true, .. }),
+                    decide_at,
                     members: Vec::new(),
                 });
                 self.rows.len() - 1
@@ -104,7 +112,7 @@ impl Agenda {
         };
         let row = &mut self.rows[at];
         row.due_at = row.due_at.min(due_at);
-        row.expires_at = row.expires_at.min(state.expires_at.millis());
+        row.decide_at = row.decide_at.min(decide_at);
         row.members.push(id);
         Some(row.id)
     }
@@ -127,7 +135,7 @@ pub(crate) struct Counts(Mutex<HashMap<AgendaKey, Counted>>);
 #[derive(Debug)]
 struct Counted {
     left: usize,
-    /// Whether the row has an owner. Such rows are never due: only their count gets them deleted while their owner lives.
+    /// Whether the row has an owner. Such rows are never due: without their count, they are deleted late.
     owned: bool,
 }
 
@@ -151,6 +159,10 @@ impl Counts {
             if counts.len() >= COUNTED {
                 counts.retain(|_, row| row.owned);
             }
+            // Rows of this owner that other nodes emptied.
+            if counts.len() >= COUNTED {
+                counts.clear();
+            }
             counts.insert((row.tenant, row.id), Counted { left: row.members.len(), owned: row.owner.is_some() });
         }
     }
@@ -162,7 +174,7 @@ mod tests {
 
     fn row(id: i64, owner: Option<i64>) -> AgendaRow {
         let members = vec![Uuid::from_u128(id as u128)];
-        AgendaRow { tenant: 1, id, owner, due_at: None, connection: None, expires_at: 0, members }
+        AgendaRow { tenant: 1, id, owner, due_at: None, connection: None, bulk: false, decide_at: 0, members }
     }
 
     #[test]

@@ -117,7 +117,8 @@ macro_rules! select_due {
     () => {
         r#"
             SELECT s.tenant_id, s.id, s.fence, s.connection_id, s.wait, s.held, s.due_at, s.owner,
-                s.expires_at, s.agenda, s.provider, s.detail LIKE '%"b":{%' AS bulk, m.spooled
+                s.expires_at, s.agenda, s.provider, m.spooled, s.detail LIKE '%"b":{%' AS bulk,
+                s.detail LIKE '%"fb":{%' AS has_fallback
             FROM states s
             JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id"#
     };
@@ -140,7 +141,8 @@ from_row! {
         pub(crate) agenda: Option<i64>,
         pub(crate) provider: String,
         spooled: i32,
-        bulk: bool,
+        pub(crate) bulk: bool,
+        pub(crate) has_fallback: bool,
     }
 }
 
@@ -278,6 +280,7 @@ impl DueRow {
             connection: ConnectionId::from_uuid(self.connection_id),
             wait: wait(self.wait, self.held, self.due_at, self.owner).ok(),
             expires_at: Timestamp::from_millis(self.expires_at),
+            fallback_is_due: false,
             bulk: self.bulk,
             bytes: self.spooled.unsigned_abs() as usize * limits::SPOOL_THRESHOLD_BYTES,
         }

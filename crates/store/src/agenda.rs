@@ -35,6 +35,8 @@ pub struct DueMessage {
     /// What it waits for; `None` if a newer version wrote what this one cannot parse.
     pub wait: Option<Wait>,
     pub expires_at: Timestamp,
+    /// Whether its fallback follows now, unless an attempt can start.
+    pub fallback_is_due: bool,
     /// Whether it belongs to a broadcast.
     pub bulk: bool,
     /// Bytes of the request that its attempt must load from the spool, rounded up to whole chunks; 0 if the row holds it all.
@@ -44,22 +46,30 @@ pub struct DueMessage {
 /// Environment and identifier of an agenda row.
 pub type AgendaKey = (TenantId, i64);
 
-/// What a look at due agenda rows found.
+/// What a look at agenda rows found.
 #[derive(Clone, Debug, Default)]
 pub struct Due {
-    /// Due messages, longest due first.
+    /// Due messages, longest due first; of a node, in any order.
     pub messages: Vec<DueMessage>,
     /// Rows whose messages have all moved on.
     pub stale: Vec<AgendaKey>,
 }
 
+/// Connections whose due messages a look leaves out.
+#[derive(Clone, Debug, Default)]
+pub struct Skip {
+    pub all: Vec<ConnectionId>,
+    /// Only their bulk messages.
+    pub bulk: Vec<ConnectionId>,
+}
+
 /// Unfinished messages.
 #[async_trait]
 pub trait AgendaRepo {
-    /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first, except those of the
-    /// connections in `skip`, so that a provider outage does not block others. Of these, it adds up to `limit` whose validity has ended.
-    /// Looks at a bounded number of rows: if it returns only stale ones, delete them and call it again.
-    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Due>;
+    /// Returns up to `limit` messages of all environments in these shards that are due at `now`, longest due first, except those in
+    /// `skip`, so that a provider outage does not block others. Of these, it adds up to `limit` whose validity has ended or whose fallback is
+    /// due. Looks at a bounded number of rows: if it returns only stale ones, delete them and call it again.
+    async fn due_messages(&mut self, shards: &[i16], skip: &Skip, now: Timestamp, limit: u32) -> Result<Due>;
 
     /// Deletes stale rows of the agenda. A row never gets new messages, so a stale one stays stale.
     async fn delete_agenda_rows(&mut self, rows: &[AgendaKey]) -> Result<()>;
@@ -67,8 +77,8 @@ pub trait AgendaRepo {
     /// Up to `limit` messages of a tenant that could have been sent before `before` and still wait for their attempt, longest due first.
     async fn overdue_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Returns up to `limit` messages whose attempt `node` runs.
-    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Returns up to `limit` messages whose attempt `node` runs, and the stale rows that it reads on the way.
+    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Due>;
 
     /// Returns every node that owns messages, registered or not.
     async fn owners(&mut self) -> Result<Vec<NodeId>>;

@@ -26,6 +26,10 @@ impl State {
             return Applied::Lost;
         }
         match self.wait {
+            Wait::Attempt { .. } if self.can_fall_back(now) && self.decide_at() <= now => {
+                self.fence += 1;
+                self.fall_back(now);
+            }
             Wait::Receipt { .. } if self.can_fall_back(now) && self.detail.fallback_after_seconds.is_some() => {
                 self.fence += 1;
                 self.fall_back(now);

@@ -35,10 +35,20 @@ impl State {
         self.can_fall_back(now) && self.fallback_at().is_some_and(|at| at <= now)
     }
 
-    /// Returns when the fallback follows without a receipt: counted from the first attempt of the route.
+    /// Returns when the fallback follows without a receipt: counted from the first attempt of the route, or from when it is due.
     fn fallback_at(&self) -> Option<Timestamp> {
-        let first = self.detail.attempts.iter().find(|attempt| self.is_of_route(attempt))?;
-        Some(first.started_at.plus(Duration::from_secs(self.detail.fallback_after_seconds?)))
+        let first = self.detail.attempts.iter().find(|attempt| self.is_of_route(attempt)).map(|attempt| attempt.started_at);
+        Some(first.or(self.due_at())?.plus(Duration::from_secs(self.detail.fallback_after_seconds?)))
+    }
+
+    /// Returns when a message that waits for an attempt is decided about even if none can start: its fallback follows shortly before its
+    /// validity ends, if not sooner.
+    pub fn decide_at(&self) -> Timestamp {
+        if self.detail.fallback.is_none() {
+            return self.expires_at;
+        }
+        let last = self.expires_at.minus(limits::LAST_RETRY);
+        self.fallback_at().map_or(last, |at| at.min(last))
     }
 
     pub(super) fn next_route_or_fail(&mut self, now: Timestamp, changes: &mut Vec<Change>) {

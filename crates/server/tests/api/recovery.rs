@@ -488,7 +488,7 @@ async fn a_message_that_cannot_be_read_concerns_no_other() {
         assert_eq!(app.message(&later[1]).await["status"], "sent");
         let mut tx = app.store().read().await.expect("a reader");
         let owners = tx.owners().await.expect("owners");
-        let owned = tx.messages_owned_by(owners[0], 9).await.expect("a list");
+        let owned = tx.messages_owned_by(owners[0], 9).await.expect("a list").messages;
         assert_eq!((owners.len(), owned.len()), (1, 2), "what can be read was taken over");
     }
 }

@@ -277,6 +277,44 @@ async fn no_receipt_in_time_falls_back() {
     assert!(message["providerMessageId"].is_string() && message["providerMessageId"] != sent["providerMessageId"], "{message}");
 }
 
+// holds: messages.fallback_after
+#[tokio::test]
+async fn a_connection_that_takes_nothing_gives_way_to_the_fallback() {
+    for app in TestApp::on_each().await {
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        for fails in ["refused", "unreachable"] {
+            let settings = json!({"kind": "sim", "settings": {"fails": fails}});
+            app.request("PUT", &format!("/v1/senders/{sender}/channels/whatsapp"), Some(settings)).await.expect(200);
+            let message = json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"});
+            let with = |name: &str, value: u64| {
+                let mut body = message.clone();
+                body[name] = value.into();
+                body
+            };
+            // The first is attempted; the connection rests before the others are.
+            let mut ids = Vec::new();
+            for body in [with("fallbackAfterSeconds", 60), with("fallbackAfterSeconds", 60), with("validitySeconds", 120)] {
+                ids.push(app.send_message(body).await);
+                app.drain().await;
+            }
+            for _ in 0..7 {
+                app.advance(Duration::from_secs(10)).await;
+            }
+            let found = async |n: usize| {
+                let message = app.message(&ids[n]).await;
+                (message["channel"].as_str().expect("a channel").to_owned(), message["status"].as_str().expect("a status").to_owned())
+            };
+            let (sms, waits) = (("sms".to_owned(), "delivered".to_owned()), "whatsapp");
+            assert_eq!((found(0).await, found(1).await), (sms.clone(), sms.clone()), "{fails}");
+            assert_eq!(found(2).await.0, waits);
+            for _ in 0..5 {
+                app.advance(Duration::from_secs(9)).await;
+            }
+            assert_eq!(found(2).await, sms, "{fails}: before its validity ends");
+        }
+    }
+}
+
 // holds: messages.window
 #[tokio::test]
 async fn the_whatsapp_window() {

@@ -209,7 +209,8 @@ CREATE TABLE flagged (
 );
 
 -- Which messages to look at again: a row per batch of them. Either `owner` makes an attempt of each, or the first of them is due at
--- `due_at`. `ids` holds 16 bytes a message. A row is a hint; `states` decides.
+-- `due_at`. `ids` holds 16 bytes a message. At `decide_at`, one of them is decided about
+-- even if no attempt can start. A row is a hint; `states` decides.
 CREATE TABLE agenda (
     tenant_id     BIGINT NOT NULL,
     id            BIGINT NOT NULL,
@@ -217,7 +218,8 @@ CREATE TABLE agenda (
     owner         BIGINT,
     due_at        BIGINT,
     connection_id UUID,
-    expires_at    BIGINT NOT NULL,
+    bulk          SMALLINT NOT NULL,
+    decide_at     BIGINT NOT NULL,
     ids           BYTEA NOT NULL,
     PRIMARY KEY (tenant_id, id)
 ) WITH (toast_tuple_target = 8160);

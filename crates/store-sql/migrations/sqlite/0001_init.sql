@@ -209,7 +209,8 @@ CREATE TABLE flagged (
 ) STRICT, WITHOUT ROWID;
 
 -- Which messages to look at again: a row per batch of them. Either `owner` makes an attempt of each, or the first of them is due at
--- `due_at`. `ids` holds 16 bytes a message. A row is a hint; `states` decides.
+-- `due_at`. `ids` holds 16 bytes a message. At `decide_at`, one of them is decided about
+-- even if no attempt can start. A row is a hint; `states` decides.
 CREATE TABLE agenda (
     tenant_id     INTEGER NOT NULL,
     id            INTEGER NOT NULL,
@@ -217,7 +218,8 @@ CREATE TABLE agenda (
     owner         INTEGER,
     due_at        INTEGER,
     connection_id BLOB,
-    expires_at    INTEGER NOT NULL,
+    bulk          INTEGER NOT NULL,
+    decide_at     INTEGER NOT NULL,
     ids           BLOB NOT NULL,
     PRIMARY KEY (tenant_id, id)
 ) STRICT, WITHOUT ROWID;

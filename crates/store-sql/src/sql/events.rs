@@ -137,9 +137,9 @@ impl SqlTx {
         for row in writes.agenda.into_rows() {
             self.run(sql!(
                 r"
-                    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
-                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-                [row.tenant, row.id, dialect::shard(&row), row.owner, row.due_at, row.connection, row.expires_at, row.ids()]
+                    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, bulk, decide_at, ids)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                [row.tenant, row.id, dialect::shard(&row), row.owner, row.due_at, row.connection, row.bulk, row.decide_at, row.ids()]
             ))
             .await?;
         }

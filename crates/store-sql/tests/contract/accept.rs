@@ -66,7 +66,7 @@ pub(crate) async fn a_claimed_message_is_born_sending(h: &Harness) {
     let events = h.events(message.id).await;
     let told: Vec<Vec<_>> = events.iter().map(|e| e.changes.iter().map(|c| c.status).collect()).collect();
     assert_eq!(told, [[Status::Queued, Status::Sending]], "one row for both");
-    let owned = h.read().await.messages_owned_by(NODE, 10).await.unwrap();
+    let owned = h.read().await.messages_owned_by(NODE, 10).await.unwrap().messages;
     assert_eq!(owned.iter().map(|m| m.id).collect::<Vec<_>>(), [message.id]);
 }
 

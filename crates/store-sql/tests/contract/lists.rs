@@ -9,7 +9,7 @@ use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::message::{Direction, HeldReason, Message, Status, Wait};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, MessageId, Timestamp, limits};
-use nuncio_store::{ContactFilter, DueMessage, MessageFilter};
+use nuncio_store::{ContactFilter, DueMessage, MessageFilter, Skip, Transition};
 use serde_json::{Map, Value, json};
 
 use crate::contacts::inbound;
@@ -354,12 +354,12 @@ pub(crate) async fn what_is_due_comes_longest_due_first(h: &Harness) {
     let (third, first, second) = (&messages[0], &messages[1], &messages[2]);
     let all: Vec<i16> = (0..64).collect();
     let mut tx = h.read().await;
-    let due = tx.due_messages(&all, &[], third.1, 9).await.unwrap().messages;
+    let due = tx.due_messages(&all, &Skip::default(), third.1, 9).await.unwrap().messages;
     assert_eq!(ids(&due), [first.0.id, second.0.id, third.0.id]);
     assert_eq!((due[1].tenant, due[1].fence, due[1].connection), (h.other.tenant, 0, h.other.connection));
     assert_eq!(due[0].wait, Some(Wait::Attempt { due_at: first.1 }));
-    assert_eq!(ids(&tx.due_messages(&all, &[], third.1, 2).await.unwrap().messages), [first.0.id, second.0.id]);
-    let skipped = [h.world.connection, h.id()];
+    assert_eq!(ids(&tx.due_messages(&all, &Skip::default(), third.1, 2).await.unwrap().messages), [first.0.id, second.0.id]);
+    let skipped = Skip { all: vec![h.world.connection, h.id()], bulk: Vec::new() };
     assert_eq!(ids(&tx.due_messages(&all, &skipped, third.1, 9).await.unwrap().messages), [second.0.id]);
     assert_eq!((due[0].expires_at, due[0].bulk), (first.0.state.expires_at, false));
     let expired = ids(&tx.due_messages(&all, &skipped, first.0.state.expires_at, 9).await.unwrap().messages);
@@ -371,7 +371,7 @@ pub(crate) async fn what_is_due_comes_longest_due_first(h: &Harness) {
     assert_eq!(ids(&tx.overdue_messages(h.other.tenant, later, 9).await.unwrap()), [second.0.id]);
     let mut of_shards = Vec::new();
     for shard in &all {
-        of_shards.extend(ids(&tx.due_messages(&[*shard], &[], third.1, 9).await.unwrap().messages));
+        of_shards.extend(ids(&tx.due_messages(&[*shard], &Skip::default(), third.1, 9).await.unwrap().messages));
     }
     if h.backend == Backend::Postgres {
         assert_eq!(of_shards.len(), 3, "each message is in one shard");
@@ -510,6 +510,31 @@ pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {
     assert_eq!(unguarded().await, 0);
 }
 
+pub(crate) async fn a_resting_connection_keeps_messages_until_their_fallback(h: &Harness) {
+    let (resting, none) = (Skip { all: vec![h.world.connection], bulk: Vec::new() }, Skip::default());
+    let item = |fallback: bool| {
+        let mut item = h.item(&phone(1));
+        let state = &mut item.message.state;
+        state.detail.fallback = fallback.then(|| state.route.clone());
+        state.detail.fallback_after_seconds = Some(60);
+        item
+    };
+    let (with, without) = (h.accept(item(true)).await, h.accept(item(false)).await);
+    let (due_at, shards) = (with.state.due_at().unwrap(), (0..64).collect::<Vec<i16>>());
+    let due = async |skip, now| h.read().await.due_messages(&shards, skip, now, 9).await.unwrap().messages;
+    let at = with.state.decide_at();
+    assert_eq!(at, due_at.plus(std::time::Duration::from_secs(60)));
+    assert!(due(&resting, at.minus(std::time::Duration::from_millis(1))).await.is_empty());
+    let found = due(&resting, at).await;
+    assert_eq!((ids(&found), found[0].fallback_is_due), (vec![with.id], true));
+    let found = due(&none, at).await;
+    let flags: Vec<_> = found.iter().map(|message| (message.id, message.fallback_is_due)).collect();
+    assert_eq!(flags, [(with.id, true), (without.id, false)]);
+    let step = Transition { now: at, ..h.transition(with.id, Step::Deadline { fence: with.state.fence }) };
+    h.store.transition(step).await.unwrap();
+    assert!(due(&resting, at).await.is_empty(), "the fallback is by the same connection here, and nothing follows it");
+}
+
 /// More rows of a resting connection than one look reads, each with a message whose validity has ended.
 pub(crate) async fn rows_of_a_resting_connection_hide_no_other_message(h: &Harness) {
     let healthy = h.accept(h.item_in(&h.other, &phone(1))).await;
@@ -521,13 +546,14 @@ pub(crate) async fn rows_of_a_resting_connection_hide_no_other_message(h: &Harne
     };
     h.sql(&format!(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)
-         INSERT INTO agenda (tenant_id, id, shard, due_at, connection_id, expires_at, ids)
-         SELECT {tenant}, i, 0, 5, {connection}, 5, {ids} FROM n"
+         INSERT INTO agenda (tenant_id, id, shard, due_at, connection_id, bulk, decide_at, ids)
+         SELECT {tenant}, i, 0, 5, {connection}, 0, 5, {ids} FROM n"
     ))
     .await;
     let all: Vec<i16> = (0..64).collect();
     let due = healthy.state.due_at().unwrap();
-    let found = h.read().await.due_messages(&all, &[h.world.connection], due, 9).await.unwrap();
+    let skip = Skip { all: vec![h.world.connection], bulk: Vec::new() };
+    let found = h.read().await.due_messages(&all, &skip, due, 9).await.unwrap();
     assert_eq!(self::ids(&found.messages), [healthy.id]);
 }
 
@@ -552,11 +578,22 @@ pub(crate) async fn an_agenda_row_goes_with_its_last_message(h: &Harness) {
         Backend::Sqlite => id.clone(),
         Backend::Postgres => format!("uuid_send({id}::uuid)"),
     };
-    h.sql(&format!("INSERT INTO agenda (tenant_id, id, shard, due_at, expires_at, ids) VALUES ({tenant}, 7, 0, 5, 9, {ids})")).await;
+    h.sql(&format!("INSERT INTO agenda (tenant_id, id, shard, due_at, bulk, decide_at, ids) VALUES ({tenant}, 7, 0, 5, 0, 9, {ids})"))
+        .await;
     let shards: Vec<i16> = (0..64).collect();
-    let stale = async |at: i64| h.read().await.due_messages(&shards, &[], Timestamp::from_millis(at), 9).await.unwrap().stale;
+    let stale = async |at: i64| h.read().await.due_messages(&shards, &Skip::default(), Timestamp::from_millis(at), 9).await.unwrap().stale;
     assert_eq!((stale(4).await, stale(5).await), (vec![], vec![(h.world.tenant, 7)]));
     in_tx!(h, |tx| tx.delete_agenda_rows(&[(h.world.tenant, 7), (h.other.tenant, 7)]).await.unwrap());
     let due = message.state.due_at().unwrap().millis();
     assert_eq!((stale(due).await, rows().await), (vec![], 1), "what guards a message stays");
+
+    // So is one with an owner: a step by another node can leave it.
+    let owned = h.accept(h.claimed(&phone(2))).await;
+    let owner = NODE.0;
+    h.sql(&format!(
+        "INSERT INTO agenda (tenant_id, id, shard, owner, bulk, decide_at, ids) VALUES ({tenant}, 8, 0, {owner}, 0, 9, {ids})"
+    ))
+    .await;
+    let found = h.read().await.messages_owned_by(NODE, 9).await.unwrap();
+    assert_eq!((self::ids(&found.messages), found.stale), (vec![owned.id], vec![(h.world.tenant, 8)]));
 }

@@ -126,6 +126,7 @@ cases! {
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
+            a_resting_connection_keeps_messages_until_their_fallback,
             rows_of_a_resting_connection_hide_no_other_message,
             what_waits_is_walked_by_when_it_is_due,
             an_agenda_row_goes_with_its_last_message,

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use nuncio_domain::MessageId;
 use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Resolution, Step};
 use nuncio_domain::message::{AttemptStatus, FailureCode, HeldReason, NodeId, Status, Wait};
-use nuncio_store::{StoreError, Suppression, SuppressionReason, Transitioned};
+use nuncio_store::{Skip, StoreError, Suppression, SuppressionReason, Transitioned};
 
 use crate::harness::{Backend, Harness, NODE, START, in_tx};
 use crate::make::{DAY, MINUTE, failure, found, phone, receipt, settle, start, started, taken};
@@ -152,7 +152,8 @@ pub(crate) async fn waiting_for_a_receipt_ends(h: &Harness) {
     let message = h.sent(1).await;
     let Wait::Receipt { deadline } = message.state.wait else { panic!("{:?}", message.state.wait) };
     let shards: Vec<i16> = (0..64).collect();
-    let due = async |at| h.read().await.due_messages(&shards, &[h.world.connection], at, 9).await.unwrap().messages;
+    let resting = Skip { all: vec![h.world.connection], bulk: Vec::new() };
+    let due = async |at| h.read().await.due_messages(&shards, &resting, at, 9).await.unwrap().messages;
     let early = deadline.minus(std::time::Duration::from_millis(1));
     assert!(due(early).await.is_empty());
     let now_due = due(deadline).await;

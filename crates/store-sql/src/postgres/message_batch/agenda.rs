@@ -8,10 +8,10 @@ use crate::agenda::{AgendaKey, AgendaRow};
 use crate::message_batch::Flag;
 
 pub(super) const INSERT: &str = r"
-    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
+    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, bulk, decide_at, ids)
     SELECT *
     FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::uuid[],
-        $7::bigint[], $8::bytea[])";
+        $7::smallint[], $8::bigint[], $9::bytea[])";
 
 pub(super) const DELETE: &str = r"
     DELETE FROM agenda a
@@ -37,7 +37,8 @@ pub(super) async fn insert(session: &Session, rows: &[AgendaRow]) -> PgResult<u6
         &column(rows, |r| r.owner),
         &column(rows, |r| r.due_at),
         &column(rows, |r| r.connection),
-        &column(rows, |r| r.expires_at),
+        &column(rows, |r| i16::from(r.bulk)),
+        &column(rows, |r| r.decide_at),
         &column(rows, AgendaRow::ids),
     ];
     session.execute(!rows.is_empty(), &session.statements.insert_agenda, params).await

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, MessageId, SenderId, TenantId, Timestamp};
-use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Result};
+use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Result, Skip};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -41,6 +41,7 @@ struct AgendaRow {
     tenant_id: i64,
     id: i64,
     due_at: Option<i64>,
+    decide_at: i64,
     ids: Vec<u8>,
 }
 
@@ -48,26 +49,32 @@ impl Record for AgendaRow {
     const TABLE: &'static str = "agenda";
 
     fn read(row: &Columns<'_>) -> Result<Self> {
-        Ok(Self { tenant_id: row.get("tenant_id")?, id: row.get("id")?, due_at: row.get("due_at")?, ids: row.get("ids")? })
+        Ok(Self {
+            tenant_id: row.get("tenant_id")?,
+            id: row.get("id")?,
+            due_at: row.get("due_at")?,
+            decide_at: row.get("decide_at")?,
+            ids: row.get("ids")?,
+        })
     }
 }
 
 /// A query for [`AgendaRow`]s.
 macro_rules! select {
     ($rest:literal) => {
-        concat!("SELECT tenant_id, id, due_at, ids FROM agenda", $rest)
+        concat!("SELECT tenant_id, id, due_at, decide_at, ids FROM agenda", $rest)
     };
 }
 
 #[async_trait]
 impl AgendaRepo for SqlTx {
-    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Due> {
+    async fn due_messages(&mut self, shards: &[i16], skip: &Skip, now: Timestamp, limit: u32) -> Result<Due> {
         let mut due = look(self, shards, &Connections::Except(skip), now, limit).await?;
-        if !skip.is_empty() {
+        if !skip.all.is_empty() || !skip.bulk.is_empty() {
             // Apart, since rows that also guard messages of a longer validity come again and again.
-            let expired = look(self, shards, &Connections::ExpiredOf(skip), now, limit).await?;
-            due.messages.extend(expired.messages);
-            due.stale.extend(expired.stale);
+            let decided = look(self, shards, &Connections::DecidedOf(skip), now, limit).await?;
+            due.messages.extend(decided.messages);
+            due.stale.extend(decided.stale);
         }
         Ok(due)
     }
@@ -114,8 +121,8 @@ impl AgendaRepo for SqlTx {
         Ok(found.into_iter().map(DueRow::decode).collect())
     }
 
-    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
-        let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
+    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Due> {
+        let (mut found, mut stale, mut after) = (Vec::new(), Vec::new(), (i64::MIN, i64::MIN));
         while found.len() < limit as usize {
             let rows: Vec<AgendaRow> = self
                 .all(sql!(
@@ -130,10 +137,12 @@ impl AgendaRepo for SqlTx {
                 .await?;
             let Some(last) = rows.last() else { break };
             after = (last.tenant_id, last.id);
-            found.extend(guarded_by(self, &rows).await?);
+            let live = guarded_by(self, &rows).await?;
+            stale.extend(stale_among(&rows, &live));
+            found.extend(live);
         }
         found.truncate(limit as usize);
-        Ok(found.into_iter().map(DueRow::decode).collect())
+        Ok(Due { messages: found.into_iter().map(DueRow::decode).collect(), stale })
     }
 
     async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
@@ -268,38 +277,54 @@ impl AgendaRepo for SqlTx {
 
 /// Which rows of the agenda to look at.
 enum Connections<'a> {
-    /// Deadlines, and attempts of all connections but these.
-    Except(&'a [ConnectionId]),
-    /// Attempts of these connections in rows with a message whose validity has ended.
-    ExpiredOf(&'a [ConnectionId]),
+    /// Deadlines, and attempts except these.
+    Except(&'a Skip),
+    /// Of these attempts, rows with a message that is decided about even if none can start.
+    DecidedOf(&'a Skip),
 }
 
 impl Connections<'_> {
     fn push(&self, query: &mut QueryBuilder<Db>, now: Timestamp) {
-        let connections = match self {
-            Self::Except([]) => return,
-            Self::Except(connections) => {
-                query.push(" AND (connection_id IS NULL OR connection_id NOT IN (");
-                connections
+        let skip = match self {
+            Self::Except(skip) => {
+                query.push(" AND (connection_id IS NULL OR NOT (");
+                skip
             }
-            Self::ExpiredOf(connections) => {
-                query.push(" AND (expires_at <= ").push_bind(now.millis()).push(" AND connection_id IN (");
-                connections
+            Self::DecidedOf(skip) => {
+                query.push(" AND (decide_at <= ").push_bind(now.millis()).push(" AND (");
+                skip
             }
         };
-        let mut list = query.separated(", ");
-        for connection in *connections {
-            list.push_bind(connection.uuid());
-        }
+        push_connections(query, &skip.all);
+        query.push(" OR bulk <> 0 AND ");
+        push_connections(query, &skip.bulk);
         query.push("))");
     }
 
-    fn has(&self, row: &DueRow, now: Timestamp) -> bool {
+    fn has(&self, row: &DueRow, fallback_is_due: bool, now: Timestamp) -> bool {
         match self {
-            Self::Except(connections) => row.wait != 1 || !connections.contains(&ConnectionId::from_uuid(row.connection_id)),
-            Self::ExpiredOf(_) => row.expires_at <= now.millis(),
+            Self::Except(skip) => row.wait != 1 || !skips(skip, row),
+            Self::DecidedOf(_) => fallback_is_due || row.expires_at <= now.millis(),
         }
     }
+}
+
+fn push_connections(query: &mut QueryBuilder<Db>, connections: &[ConnectionId]) {
+    if connections.is_empty() {
+        query.push("FALSE");
+        return;
+    }
+    query.push("connection_id IN (");
+    let mut list = query.separated(", ");
+    for connection in connections {
+        list.push_bind(connection.uuid());
+    }
+    query.push(")");
+}
+
+fn skips(skip: &Skip, row: &DueRow) -> bool {
+    let connection = ConnectionId::from_uuid(row.connection_id);
+    skip.all.contains(&connection) || row.bulk && skip.bulk.contains(&connection)
 }
 
 /// Returns due messages, and the stale ones of the rows that were read.
@@ -326,14 +351,21 @@ async fn look(tx: &mut SqlTx, shards: &[i16], of: &Connections<'_>, now: Timesta
         seen += rows.iter().map(|row| ROW_COST + row.ids.len() / 16).sum::<usize>();
         let live = guarded_by(tx, &rows).await?;
         stale.extend(stale_among(&rows, &live));
-        found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && of.has(row, now)));
+        let decided: BTreeSet<_> =
+            rows.iter().filter(|row| row.decide_at <= now.millis()).map(|row| (row.tenant_id, Some(row.id))).collect();
+        for row in live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis())) {
+            let fallback_is_due = row.has_fallback && decided.contains(&(row.tenant_id, row.agenda));
+            if of.has(&row, fallback_is_due, now) {
+                found.push((row.due_at, DueMessage { fallback_is_due, ..row.decode() }));
+            }
+        }
         if rows.len() < DUE_ROWS {
             break;
         }
     }
-    found.sort_by_key(|row| row.due_at);
+    found.sort_by_key(|(due_at, _)| *due_at);
     found.truncate(limit as usize);
-    Ok(Due { messages: found.into_iter().map(DueRow::decode).collect(), stale })
+    Ok(Due { messages: found.into_iter().map(|(_, message)| message).collect(), stale })
 }
 
 /// The messages that these agenda rows still guard.

@@ -20,8 +20,8 @@ const RAISE_HEAD: &str = r"
 const FIND_HEAD: &str = "SELECT position FROM log_heads WHERE tenant_id = ?1";
 const INSERT_LOG: &str = "INSERT INTO log (tenant_id, position, batch, recorded_at, entries) VALUES (?1, ?2, ?3, ?4, ?5)";
 const INSERT_AGENDA: &str = r"
-    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
-    VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7)";
+    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, bulk, decide_at, ids)
+    VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 const DELETE_AGENDA: &str = "DELETE FROM agenda WHERE tenant_id = ?1 AND id = ?2";
 const INSERT_FLAG: &str = "INSERT INTO flagged (tenant_id, kind, id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
@@ -62,7 +62,7 @@ impl Batch {
 fn write_agenda(sql: &mut Statements<'_>, rows: &[AgendaRow], emptied: &[AgendaKey]) -> rusqlite::Result<()> {
     for row in rows {
         let connection = row.connection.map(Uuid::into_bytes);
-        let values = params![row.tenant, row.id, row.owner, row.due_at, connection, row.expires_at, row.ids()];
+        let values = params![row.tenant, row.id, row.owner, row.due_at, connection, row.bulk, row.decide_at, row.ids()];
         sql.execute(INSERT_AGENDA, values)?;
     }
     for (tenant, id) in emptied {
