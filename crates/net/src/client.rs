@@ -165,6 +165,34 @@ impl Client {
         body: Vec<u8>,
         limits: FetchLimits,
     ) -> Result<Response, FetchError> {
+        self.exchange(method, url, headers, body, limits, Duration::MAX).await
+    }
+
+    /// Posts like [`Self::request`], for callers to whom the status matters: waits for the response's body no longer than `body_timeout`.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::request`].
+    pub async fn notify(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        limits: FetchLimits,
+        body_timeout: Duration,
+    ) -> Result<Response, FetchError> {
+        self.exchange(Method::POST, url, headers, body, limits, body_timeout).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        limits: FetchLimits,
+        body_timeout: Duration,
+    ) -> Result<Response, FetchError> {
         let url = Url::parse(url)?;
         let limit = limits.timeout + upload_time(body.len());
         let mut response = None;
@@ -172,7 +200,8 @@ impl Client {
             let answer = self.send(method, &url, headers, body).await?;
             let (status, headers) = (answer.status(), answer.headers().clone());
             let response = response.insert(Response { status, headers, body: Vec::new(), truncated: true });
-            response.truncated = read_body(answer, &url, limits.max_bytes, &mut response.body).await?;
+            let body = read_body(answer, &url, limits.max_bytes, &mut response.body);
+            response.truncated = timeout(body_timeout, body).await.unwrap_or(Err(FetchError::Timeout))?;
             Ok(())
         };
         let outcome = within(limit, exchange).await;

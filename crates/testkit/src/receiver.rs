@@ -1,12 +1,14 @@
 //! A webhook endpoint with configurable responses that records its requests.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use futures::stream::{self, Stream, StreamExt as _};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -25,6 +27,7 @@ pub struct Receiver {
 struct Inner {
     says: Option<Bytes>,
     echoes: bool,
+    stalls: bool,
     got: Vec<Posted>,
     answers: VecDeque<u16>,
     always: Option<u16>,
@@ -85,6 +88,11 @@ impl Receiver {
         self.shared.lock().echoes = true;
     }
 
+    /// Begins a body with each response, and never ends it.
+    pub fn stall(&self) {
+        self.shared.lock().stalls = true;
+    }
+
     /// Responds with this JSON from now on.
     pub fn say(&self, body: &Value) {
         self.shared.lock().says = Some(body.to_string().into());
@@ -112,20 +120,26 @@ impl Drop for Receiver {
 
 type Shared = (Arc<Mutex<Inner>>, watch::Receiver<bool>);
 
-async fn take(State((shared, mut held)): State<Shared>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
+async fn take(State((shared, mut held)): State<Shared>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Body) {
     let is_webhook = headers.contains_key("webhook-id");
     // Recorded before validation, which takes a while.
-    let (answered, answer) = {
+    let (answered, stalls, answer) = {
         let mut inner = shared.lock();
         let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
         let said = inner.says.clone().unwrap_or(Bytes::from_static(b"as told"));
         let answer = if inner.echoes { bytes.clone() } else { said };
         inner.got.push(Posted { headers, bytes: bytes.clone(), answered });
-        (answered, answer)
+        (answered, inner.stalls, answer)
     };
     let violations = if is_webhook { crate::contract::webhook(&bytes) } else { Vec::new() };
     let told = violations.iter().map(|violation| format!("- {violation}: {}", String::from_utf8_lossy(&bytes)));
     shared.lock().violations.extend(told);
     held.wait_for(|holds| !holds).await.expect("the receiver lives");
-    (StatusCode::from_u16(answered).expect("a status"), answer)
+    let body = if stalls { Body::from_stream(begun(answer)) } else { answer.into() };
+    (StatusCode::from_u16(answered).expect("a status"), body)
+}
+
+/// A body that has no end.
+fn begun(first: Bytes) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    stream::once(async { Ok(first) }).chain(stream::pending())
 }

@@ -213,6 +213,14 @@ async fn a_server_that_does_not_answer_times_out() {
     }
 }
 
+#[tokio::test]
+async fn a_slow_body_does_not_keep_a_status() {
+    let server = Server::stalling("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+    let unlimited = FetchLimits { timeout: Duration::from_secs(3_600), ..LIMITS };
+    let answer = soon(local().notify(&server.url("/"), HeaderMap::new(), vec![1], unlimited, Duration::from_millis(500))).await.unwrap();
+    assert_eq!((answer.status.as_u16(), &*answer.body, answer.truncated), (200, &b"half"[..], true));
+}
+
 /// Fails the test if the limit given to the call is not the one it keeps.
 async fn soon<T>(call: impl Future<Output = T>) -> T {
     tokio::time::timeout(IMPATIENT.timeout * 5, call).await.expect("the call outlasts its limit")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nuncio_core::webhooks::{Target, sign};
 use nuncio_domain::{Entropy, EventId, Timestamp, webhook::DeliveryStatus};
 use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use nuncio_net::{FetchLimits, Method, Response};
+use nuncio_net::{FetchLimits, Response};
 use nuncio_store::{Delivery, DeliveryTry, Result};
 
 use super::endpoint::{HOLDING_TRIES, abandoned};
@@ -17,6 +17,8 @@ use crate::Shared;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How much of a response is stored.
 const ANSWER: u64 = 4 * 1_024;
+/// Timeout of a response's body. The status decides; the next event of the resource does not wait longer for what is only shown.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many tries are stored.
 const TRIES: usize = 20;
 /// Delays between tries; after the last one a delivery is abandoned.
@@ -101,7 +103,7 @@ impl Shared {
             }
         }
         let limits = FetchLimits { max_bytes: ANSWER, timeout: TIMEOUT };
-        self.net.request(Method::POST, &target.url, headers, body, limits).await.map_err(|error| error.to_string())
+        self.net.notify(&target.url, headers, body, limits, ANSWER_TIMEOUT).await.map_err(|error| error.to_string())
     }
 
     fn record_outcome(&self, log: &Log, delivery: Delivery, target: Option<&Target>, status: Option<u16>) {

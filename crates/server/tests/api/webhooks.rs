@@ -195,6 +195,21 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     assert_eq!(receiver.got().len(), 1, "nothing more is posted");
 }
 
+/// The status decides; the body is only shown.
+// holds: webhooks.order
+#[tokio::test]
+async fn an_endpoint_that_never_ends_its_response_holds_nothing() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    receiver.stall();
+    hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::MessageQueued, EventType::MessageDelivered]).await;
+    send(&app, "+34600111222").await;
+    tokio::time::timeout(Duration::from_secs(10), app.drain()).await.expect("its timeout is not waited for");
+    assert_eq!(receiver.taken(), ["message.queued", "message.delivered"]);
+    let first = app.get("/v1/webhooks/deliveries").await.expect(200).json()["items"][0].clone();
+    assert_eq!((&first["status"], &first["attempts"][0]["responseBody"]), (&json!("delivered"), &json!("as told")), "{first}");
+}
+
 // holds: webhooks.gone
 #[tokio::test]
 async fn the_answer_of_an_old_url_says_nothing_about_the_new_one() {
