@@ -17,6 +17,8 @@ pub struct Webhook {
     pub failing_since: Option<Timestamp>,
     /// Why it was disabled automatically.
     pub disabled_reason: Option<String>,
+    /// Replacing a webhook that exists keeps this.
+    pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 

@@ -197,6 +197,7 @@ impl TestApp {
     pub async fn set_webhook(&self, sender: Option<SenderId>, url: &str, events: &[EventType], secret: &str) {
         let secrets = Map::from_iter([("current".to_owned(), Value::from(secret))]);
         let sealed = sealer().seal(Row::Webhook(self.tenant(), sender), &secrets, &*self.ids.entropy).expect("sealed");
+        let now = self.ids.clock.now();
         let webhook = Webhook {
             sender,
             url: url.to_owned(),
@@ -205,12 +206,13 @@ impl TestApp {
             sealed: Redacted::new(sealed),
             failing_since: None,
             disabled_reason: None,
-            updated_at: self.ids.clock.now(),
+            created_at: now,
+            updated_at: now,
         };
         let mut tx = self.store().begin().await.expect("a transaction");
         tx.raise_epoch(self.tenant()).await.expect("raised");
         tx.put_webhook(self.tenant(), &webhook).await.expect("written");
-        nuncio_core::webhooks::update_log_reader(&mut *tx, self.tenant(), webhook.updated_at).await.expect("the log is opened");
+        nuncio_core::webhooks::update_log_reader(&mut *tx, self.tenant(), now).await.expect("the log is opened");
         tx.commit().await.expect("committed");
         self.node.dispatch.log_signals().webhooks_changed();
     }

@@ -233,6 +233,7 @@ impl Webhooks<'_> {
             sealed,
             failing_since: None,
             disabled_reason: None,
+            created_at: now,
             updated_at: now,
         }
     }

@@ -34,6 +34,7 @@ pub struct Target {
     pub secrets: Vec<Redacted<String>>,
     /// Start of the current run of failures.
     pub failing_since: Option<Timestamp>,
+    pub created_at: Timestamp,
     /// When it was set up.
     pub updated_at: Timestamp,
 }
@@ -62,8 +63,16 @@ impl Targets {
             let opened = sealer.open(Row::Webhook(config.tenant, webhook.sender), webhook.sealed.expose());
             let opened = opened.inspect_err(|error| tracing::error!(%error, tenant = config.tenant.0, "failed to decrypt webhook secrets"));
             let secrets = opened.map(|secrets| signing(&secrets, now)).unwrap_or_default();
-            let (sender, url, events) = (webhook.sender, webhook.url, webhook.events);
-            all.push(Target { sender, url, events, secrets, failing_since: webhook.failing_since, updated_at: webhook.updated_at });
+            let (sender, url, events, failing_since) = (webhook.sender, webhook.url, webhook.events, webhook.failing_since);
+            all.push(Target {
+                sender,
+                url,
+                events,
+                secrets,
+                failing_since,
+                created_at: webhook.created_at,
+                updated_at: webhook.updated_at,
+            });
         }
         let stand_in = config.default_sender().map(|sender| sender.id).filter(|_| !has_own);
         Ok(Self { all, stand_in })

@@ -59,7 +59,8 @@ impl Shared {
 
     async fn post(self: &Arc<Self>, log: &Arc<Log>, mut delivery: Delivery, body: Vec<u8>) {
         let config = log.config();
-        let target = config.as_ref().and_then(|c| c.targets.find(delivery.sender));
+        let target =
+            config.as_ref().and_then(|c| c.targets.find(delivery.sender)).filter(|target| !is_of_earlier_webhook(&delivery, target));
         let Some(target) = target else {
             self.record_outcome(log, abandoned(delivery, self.ids.clock.now()), None, None);
             return;
@@ -187,6 +188,12 @@ fn shown(answer: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(answer).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(ANSWER as usize));
     text
+}
+
+/// Returns whether a delivery that is retried was first tried before its webhook existed: that was another one, deleted meanwhile.
+fn is_of_earlier_webhook(delivery: &Delivery, target: &Target) -> bool {
+    let first = delivery.attempts.len().checked_sub(usize::from(delivery.tries.unsigned_abs()));
+    first.and_then(|first| delivery.attempts.get(first)).is_some_and(|tried| tried.at < target.created_at)
 }
 
 fn is_success(status: Option<u16>) -> bool {

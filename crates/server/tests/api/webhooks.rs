@@ -322,6 +322,42 @@ async fn a_new_webhook_gets_nothing_that_waited_for_a_deleted_one() {
     }
 }
 
+/// The result of its last post comes after what waited was dropped.
+#[tokio::test]
+async fn a_new_webhook_gets_nothing_that_failed_while_the_old_one_was_deleted() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let (old, new) = (Receiver::start().await, Receiver::start().await);
+        let sender = default_sender(&app).await;
+        let change = async |body: Value| drop(app.request("PATCH", &format!("/v1/senders/{sender}"), Some(body)).await.expect(200));
+        hook(&app, Some(sender), &old.url, &[EventType::MessageDelivered]).await;
+        old.always(Some(500));
+        old.hold(true);
+        send(&app, "+34600111222").await;
+        let replaced = async {
+            while old.got().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            app.clock.advance(Duration::from_secs(1));
+            change(json!({"webhookUrl": null})).await;
+            change(json!({"webhookUrl": new.url, "webhookEvents": ["message.delivered"]})).await;
+            old.hold(false);
+        };
+        tokio::join!(app.drain(), replaced);
+        app.advance(Duration::from_secs(30)).await;
+        assert_eq!((new.taken(), old.got().len()), (Vec::new(), 1));
+        let delivery = app.get("/v1/webhooks/deliveries").await.expect(200).json()["items"][0].clone();
+        assert_eq!(delivery["status"], "dead", "{delivery}");
+
+        new.answer(&[500]);
+        let replay = format!("/v1/webhooks/deliveries/{}/replay", delivery["id"].as_str().expect("an id"));
+        app.post(&replay, json!({})).await.expect(202);
+        app.drain().await;
+        app.advance(Duration::from_secs(30)).await;
+        assert_eq!(new.taken(), ["message.delivered"], "who replays it means the new webhook");
+    }
+}
+
 #[tokio::test]
 async fn a_crash_repeats_what_was_under_way_and_loses_nothing() {
     for backend in Backend::all() {

@@ -299,6 +299,7 @@ CREATE TABLE webhooks (
     sealed          BYTEA NOT NULL,
     failing_since   BIGINT,
     disabled_reason TEXT COLLATE "C",
+    created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, sender_id)
 );

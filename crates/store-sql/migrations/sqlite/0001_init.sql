@@ -293,6 +293,7 @@ CREATE TABLE webhooks (
     sealed          BLOB NOT NULL,
     failing_since   INTEGER,
     disabled_reason TEXT,
+    created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, sender_id)
 ) STRICT;

@@ -24,6 +24,7 @@ impl Record for Webhook {
             sealed: row.get("sealed")?,
             failing_since: row.get("failing_since")?,
             disabled_reason: row.get("disabled_reason")?,
+            created_at: row.get("created_at")?,
             updated_at: row.get("updated_at")?,
         })
     }
@@ -37,7 +38,8 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             r"
-                SELECT sender_id, url, events, active, sealed, failing_since, disabled_reason, updated_at
+                SELECT sender_id, url, events, active, sealed, failing_since, disabled_reason, created_at,
+                    updated_at
                 FROM webhooks
                 WHERE tenant_id = ",
             $rest
@@ -56,8 +58,8 @@ impl WebhookRepo for SqlTx {
         self.write(sql!(
             r"
                 INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, failing_since,
-                    disabled_reason, updated_at)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                    disabled_reason, created_at, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
                 ON CONFLICT (tenant_id, sender_id) DO UPDATE SET
                     url = excluded.url,
                     events = excluded.events,
@@ -68,7 +70,7 @@ impl WebhookRepo for SqlTx {
                     updated_at = excluded.updated_at",
             [
                 tenant, sender, &webhook.url, events, webhook.active, &webhook.sealed, webhook.failing_since, &webhook.disabled_reason,
-                webhook.updated_at
+                webhook.created_at, webhook.updated_at
             ]
         ))
         .await

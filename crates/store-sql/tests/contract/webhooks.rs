@@ -21,6 +21,7 @@ pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
         sealed: Redacted::new(vec![1, 2]),
         failing_since: None,
         disabled_reason: None,
+        created_at: START,
         updated_at: START,
     };
     let sender = Some(h.world.sender);
@@ -110,6 +111,7 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
         sealed: Redacted::new(Vec::new()),
         failing_since: None,
         disabled_reason: None,
+        created_at: START,
         updated_at: START,
     };
     tx.put_webhook(tenant, &webhook).await.unwrap();
