@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota};
-use nuncio_core::{Core, Refusals};
-use nuncio_domain::{TenantId, limits};
+use nuncio_domain::{LogLimit, TenantId, limits};
 
 use crate::budget::Budget;
 use crate::json::Validators;
@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     pub(crate) validators: Validators,
     pub(crate) streams: Streams,
     pub(crate) reads: Reads,
-    pub(crate) refusals: Refusals,
+    pub(crate) refusals: LogLimit,
 }
 
 impl App {
@@ -95,7 +95,7 @@ impl App {
             validators: Validators::new(crate::published::schemas),
             streams: Streams::default(),
             reads: Reads::default(),
-            refusals: Refusals::default(),
+            refusals: LogLimit::default(),
         }))
     }
 }

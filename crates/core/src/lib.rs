@@ -20,7 +20,7 @@ pub mod templates;
 pub mod users;
 pub mod webhooks;
 
-pub use base::{Act, Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, Refusals, UseCase, mail_tokens, rate};
+pub use base::{Act, Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, UseCase, mail_tokens, rate};
 pub use contacts::{suppressions, unsubscribe};
 pub use inbound::{CallbackTarget, Called, PlayInbound, ProviderAnswer};
 pub use keys::{CreateApiKey, KeyView, ListKeys, NewKey};

@@ -69,7 +69,9 @@ impl Shared {
             Ok(ended) => self.count_step(hint.tenant, &ended),
             // Either nothing was started, or the outcome of the commit is unknown and recovery finds it.
             Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
-                tracing::warn!(message.id = %hint.id, %error, "failed to start attempt; the scanner will retry it");
+                if let Some(suppressed) = self.failed_starts.line(&error.to_string(), self.ids.clock.monotonic()) {
+                    tracing::warn!(message.id = %hint.id, %error, suppressed, "failed to start attempt; the scanner will retry it");
+                }
             }
             Err(error) => self.skip_temporarily(hint.id, &error),
         }

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits, message::NodeId};
+use nuncio_domain::{ConnectionId, Ids, LogLimit, MessageId, TenantId, Timestamp, limits, message::NodeId};
 use nuncio_secrets::Sealer;
 use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};
@@ -116,6 +116,8 @@ pub struct Shared {
     epochs: Mutex<HashMap<TenantId, i64>>,
     /// Messages that failed to be processed, and until when they are skipped.
     troubled: Mutex<HashMap<MessageId, Duration>>,
+    /// Log of attempts that could not be started.
+    failed_starts: LogLimit,
     memory: Memory,
     in_flight: InFlight,
     second: Gate,
@@ -165,6 +167,7 @@ impl Dispatch {
             node: AtomicI64::new(0),
             lanes: RwLock::default(),
             epochs: Mutex::default(),
+            failed_starts: LogLimit::default(),
             troubled: Mutex::default(),
             in_flight: InFlight::default(),
             second: Gate::default(),

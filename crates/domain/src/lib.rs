@@ -23,6 +23,7 @@ pub mod ledger;
 pub mod lifecycle;
 pub mod limits;
 pub mod line;
+mod log_limit;
 pub mod mailbox;
 pub mod message;
 pub mod money;
@@ -54,6 +55,7 @@ pub use id::{
     AddressId, AttachmentId, AuditEntryId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId,
     InvitationId, KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId, TenantId, UserId,
 };
+pub use log_limit::LogLimit;
 pub use message::Base64;
 pub use money::Micros;
 pub use permission::{Permission, Permissions};

@@ -134,8 +134,8 @@ pub const EVENT_STREAMS: usize = 50;
 pub const READS: usize = 4;
 /// How long a read request waits for one of its environment's permits.
 pub const READ_WAIT: Duration = Duration::from_secs(5);
-/// Minimum interval of log lines about rejected requests of one kind.
-pub const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(5);
+/// Minimum interval of log lines of one kind, where many can come at once.
+pub const LOG_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the previous webhook secret also signs.
 pub const SECRET_OVERLAP: Duration = Duration::from_secs(86_400);
 

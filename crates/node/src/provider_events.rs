@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use nuncio_channel::{EventSink, ProviderEvent, Unrecorded};
 use nuncio_core::Core;
 use nuncio_dispatch::{Dispatch, Tracker, Working};
-use nuncio_domain::Ids;
+use nuncio_domain::{Ids, LogLimit};
 use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -88,25 +88,28 @@ impl EventSink for EventQueue {
 
 /// Applies queued events concurrently until it is dropped.
 pub(crate) async fn apply_all(mut jobs: mpsc::UnboundedReceiver<Job>, core: Core, dispatch: Dispatch) {
+    let log = Arc::new(LogLimit::default());
     while let Some(job) = jobs.recv().await {
-        let (core, dispatch) = (core.clone(), dispatch.clone());
+        let (core, dispatch, log) = (core.clone(), dispatch.clone(), Arc::clone(&log));
         tokio::spawn(async move {
             let Job { event, recorded, working: _working } = job;
             match recorded {
-                Some(recorded) => drop(recorded.send(record(&core, &dispatch, event).await)),
+                Some(recorded) => drop(recorded.send(record(&core, &dispatch, event, &log).await)),
                 None => insist(&core, &dispatch, event).await,
             }
         });
     }
 }
 
-async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent) -> Result<(), Unrecorded> {
+async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent, log: &LogLimit) -> Result<(), Unrecorded> {
     // By a wrong clock, a later START would be older than a STOP.
     if dispatch.is_stopping() || dispatch.has_wrong_clock() {
         return Err(Unrecorded);
     }
     core.inbound().receive(event).await.map_err(|error| {
-        tracing::warn!(%error, "failed to store provider event; asked provider to resend");
+        if let Some(suppressed) = log.line(&error.to_string(), core.ids().clock.monotonic()) {
+            tracing::warn!(%error, suppressed, "failed to store provider event; asked provider to resend");
+        }
         Unrecorded
     })
 }

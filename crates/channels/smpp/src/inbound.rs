@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{Account, Inbound, InboundPart, Origin, ProviderEvent, Services, Unrecorded};
-use nuncio_domain::Timestamp;
+use nuncio_domain::{LogLimit, Timestamp};
 use parking_lot::Mutex;
 
 use crate::receipt::{self, IdFormat};
@@ -16,8 +16,6 @@ use crate::turns::Turns;
 use crate::wire::{DeliverSm, Sar};
 use crate::{address, parts, status};
 
-const MINUTE: Duration = Duration::from_secs(60);
-
 /// Takes deliveries of all sessions of an account.
 pub(crate) struct EventInbox {
     services: Services,
@@ -26,8 +24,8 @@ pub(crate) struct EventInbox {
     patience: Duration,
     recent: Mutex<Recent>,
     turns: Turns,
-    /// When a rejected receipt was last logged.
-    warned_at: Mutex<Option<Duration>>,
+    /// Of rejected receipts: an SMSC may send no others.
+    log: LogLimit,
 }
 
 impl fmt::Debug for EventInbox {
@@ -46,7 +44,7 @@ impl EventInbox {
             patience,
             recent: Mutex::default(),
             turns: Turns::default(),
-            warned_at: Mutex::default(),
+            log: LogLimit::default(),
         }
     }
 
@@ -54,23 +52,15 @@ impl EventInbox {
         let text = parts::read_receipt(delivery.data_coding, delivery.body().1);
         // A receipt that cannot be read now cannot be read later either.
         let Some(found) = receipt::read(delivery, &text) else {
-            self.warn_of_receipt();
+            if let Some(suppressed) = self.log.line("", self.services.ids.clock.monotonic()) {
+                tracing::warn!(connection = %self.origin.connection, suppressed, "rejected a receipt without an ID or a known state");
+            }
             return status::NEVER;
         };
         let target = self.origin.reference(self.ids.of_receipt(&found.id));
         // Its dates are in the SMSC's local time, which is unknown.
         let at = self.services.ids.clock.now();
         answer(self.services.events.record(ProviderEvent::Receipt { target, kind: found.kind, at, raw: found.raw }).await)
-    }
-
-    /// Logs a rejected receipt, at most once a minute: an SMSC may send no others.
-    fn warn_of_receipt(&self) {
-        let now = self.services.ids.clock.monotonic();
-        let mut warned_at = self.warned_at.lock();
-        if warned_at.is_none_or(|at| now.saturating_sub(at) >= MINUTE) {
-            *warned_at = Some(now);
-            tracing::warn!(connection = %self.origin.connection, "rejected a receipt without an ID or a known state");
-        }
     }
 
     /// A message of a person, or a segment of one, that arrived at `at`.

@@ -13,7 +13,7 @@ use nuncio_channel::{
 };
 use nuncio_channel_http::{attachment, unavailable};
 use nuncio_domain::message::Failure;
-use nuncio_domain::{Channel, Ids, MessageType};
+use nuncio_domain::{Channel, Ids, LogLimit, MessageType};
 use nuncio_net::{Client, FetchError, FetchLimits, Network};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -60,6 +60,7 @@ fn open(net: &Network, account: &Account, services: &Services) -> Opened {
         events: Arc::clone(&services.events),
         ids: services.ids.clone(),
         trouble: Mutex::default(),
+        log: LogLimit::default(),
         config,
     }))
 }
@@ -77,6 +78,8 @@ struct Telegram {
     events: Arc<dyn EventSink>,
     ids: Ids,
     trouble: Mutex<Option<String>>,
+    /// Of unreadable updates.
+    log: LogLimit,
 }
 
 #[async_trait]

@@ -133,7 +133,9 @@ impl Telegram {
     fn read(&self, update: Value, now: Timestamp) -> Received {
         // The error's own text would quote the message.
         let Ok(update) = serde_json::from_value::<Update>(update) else {
-            tracing::warn!(connection = %self.bot.origin.connection, "failed to read an update of Telegram; skipped it");
+            if let Some(suppressed) = self.log.line("", self.ids.clock.monotonic()) {
+                tracing::warn!(connection = %self.bot.origin.connection, suppressed, "failed to read an update of Telegram; skipped it");
+            }
             return Received::default();
         };
         self.bot.read(update, now)

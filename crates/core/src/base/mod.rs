@@ -13,7 +13,6 @@ pub(crate) mod oidc;
 mod operations;
 pub(crate) mod patch;
 pub mod rate;
-mod refusals;
 pub(crate) mod rights;
 pub(crate) mod spending;
 
@@ -25,7 +24,9 @@ use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_dispatch::Dispatch;
 use nuncio_domain::config::{Sender, TenantConfig};
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::{ConnectionId, Environment, Error, ErrorCode, Ids, KeyId, Permission, Permissions, Result, TenantId, Timestamp};
+use nuncio_domain::{
+    ConnectionId, Environment, Error, ErrorCode, Ids, KeyId, LogLimit, Permission, Permissions, Result, TenantId, Timestamp,
+};
 use nuncio_secrets::Sealer;
 use nuncio_store::{BroadcastClick, CountryMetrics, Store};
 use parking_lot::{Mutex, RwLock};
@@ -42,7 +43,6 @@ pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
 pub use oidc::{Oidc, OidcSettings};
 pub use operations::UseCase;
-pub use refusals::Refusals;
 use spending::Spending;
 
 /// Declares the use cases of a resource: a view of the [`Core`] with its own methods, reached by a method of the core.
@@ -100,7 +100,7 @@ pub(crate) struct Inner {
     /// Of senders with a daily limit.
     pub(crate) spending: Spending,
     /// Inbound messages that were dropped.
-    pub(crate) dropped: Refusals,
+    pub(crate) dropped: LogLimit,
     /// Whether this node is stopping, so that streams end.
     pub(crate) closing: AtomicBool,
 }
@@ -235,7 +235,7 @@ impl Core {
             prices: RwLock::default(),
             countries: Cache::default(),
             spending: Spending::default(),
-            dropped: Refusals::default(),
+            dropped: LogLimit::default(),
             closing: AtomicBool::new(false),
             deps,
         };

@@ -65,7 +65,7 @@ async fn a_flood_of_refusals_writes_one_line_that_counts_them() {
     }
     let written = || lines.0.lock().expect("no panic").clone();
     assert_eq!(written().len(), 1, "{:?}", written());
-    app.clock.advance(limits::REFUSAL_LOG_INTERVAL - Duration::from_millis(1));
+    app.clock.advance(limits::LOG_INTERVAL - Duration::from_millis(1));
     refused().await;
     assert_eq!(written().len(), 1);
     app.clock.advance(Duration::from_millis(1));

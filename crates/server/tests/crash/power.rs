@@ -176,6 +176,8 @@ async fn heavy_disk_full() {
     let accepted = load.accepted();
     load.every(|seen| seen.refused >= 20).await;
     assert_eq!(load.accepted(), accepted, "accepted on a full disk");
+    let failures = server.logged("failed to write a batch");
+    assert!((1..20).contains(&failures), "{failures} lines, fewer than failures");
     disk.fails("-");
     load.every(|seen| seen.accepted >= 10).await;
     load.finish().await;

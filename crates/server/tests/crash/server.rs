@@ -141,6 +141,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Returns how many of the last lines of its log contain `text`.
+    pub(crate) fn logged(&self, text: &str) -> usize {
+        self.log.text().lines().filter(|line| line.contains(text)).count()
+    }
+
     /// Kills it, waits until it has ended, and returns the time just before.
     pub(crate) async fn kill(mut self) -> Timestamp {
         let at = now();

@@ -18,7 +18,8 @@ pub(crate) use broadcasts::{RecipientUpdate, RecipientUpdates};
 pub(crate) use flags::{FAILED, Flag, HELD};
 pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, accept_with_chunks, spool, unspool};
 pub(crate) use queue::{
-    AcceptOp, BATCH, DeliveriesOp, Limits, MetricsOp, Op, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item, push,
+    AcceptOp, BATCH, DeliveriesOp, Limits, MetricsOp, Op, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, log_failure,
+    may_be_one_item, push,
 };
 pub(crate) use references::{Reference, ResolvedTransition, by_reference, with_messages};
 pub(crate) use transitions::{LoadedMessage, TransitionBatch, asks_broadcast};

@@ -1,10 +1,11 @@
 //! Queues new messages and steps, selects those of the next transaction, and answers them.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
-use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::Step;
+use nuncio_domain::{ConnectionId, LogLimit};
 use nuncio_store::{Accepted, DeliveryLog, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 
@@ -160,6 +161,16 @@ pub(crate) fn push<I, O, Q>(queue: &mut VecDeque<Q>, item: I, into: impl FnOnce(
 pub(crate) fn answer<I, D, O>(batch: Vec<Op<I, O>>, outcomes: Vec<D>, to_answer: impl Fn(I, D) -> O) {
     for (Op { item, reply }, outcome) in batch.into_iter().zip(outcomes) {
         let _ = reply.send(Ok(to_answer(item, outcome))); // a caller that went away changes nothing
+    }
+}
+
+/// Logs a batch of this many items that failed. On a full disk, all do.
+pub(crate) fn log_failure(error: &StoreError, items: usize) {
+    static LOG: LazyLock<(Instant, LogLimit)> = LazyLock::new(|| (Instant::now(), LogLimit::default()));
+    let (start, limit) = &*LOG;
+    let error = error.to_string();
+    if let Some(suppressed) = limit.line(&error, start.elapsed()) {
+        tracing::error!(%error, items, suppressed, "failed to write a batch");
     }
 }
 

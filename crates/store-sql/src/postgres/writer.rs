@@ -18,7 +18,8 @@ use super::batch_error::BatchError;
 use super::message_batch::{self, DirectWrites, Session};
 use crate::cache::Cache;
 use crate::message_batch::{
-    AcceptOp, AcceptOutcome, BATCH, Limits, Op, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item,
+    AcceptOp, AcceptOutcome, BATCH, Limits, Op, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, log_failure,
+    may_be_one_item,
 };
 
 /// How often a batch that lost a deadlock is tried again.
@@ -115,7 +116,7 @@ impl Work {
     }
 
     fn fail(self, error: &StoreError) {
-        tracing::error!(%error, items = self.len(), "failed to write a batch");
+        log_failure(error, self.len());
         fail(self.accepts, error);
         fail(self.transitions, error);
     }

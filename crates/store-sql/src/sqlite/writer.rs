@@ -19,7 +19,8 @@ use super::pace::Pace;
 use super::{BUSY, DatabaseFile, end_if_sync_failed, rusqlite_error};
 use crate::cache::Cache;
 use crate::message_batch::{
-    AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, may_be_one_item, push,
+    AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Prepared, Queue, STEP_WAIT, TransitionOp, answer, closed, fail, log_failure,
+    may_be_one_item, push,
 };
 
 #[derive(Debug)]
@@ -205,7 +206,7 @@ impl Work {
     }
 
     fn fail(self, error: &StoreError) {
-        tracing::error!(%error, "failed to write a batch");
+        log_failure(error, self.len());
         fail(self.accepts, error);
         fail(self.transitions, error);
         fail(self.deliveries, error);

@@ -1,17 +1,17 @@
-//! Throttles log lines about what was refused or dropped, so that a flood cannot fill the log.
+//! Throttles log lines about what is refused, dropped or fails, so that a flood cannot fill the log.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nuncio_domain::limits;
-use parking_lot::Mutex;
+use crate::limits;
 
 /// Maximum number of distinct kinds; further ones share a line.
 const KINDS: usize = 32;
 
 /// Last log time and suppressed count of each kind.
 #[derive(Debug, Default)]
-pub struct Refusals(Mutex<HashMap<String, Last>>);
+pub struct LogLimit(Mutex<HashMap<String, Last>>);
 
 #[derive(Debug)]
 struct Last {
@@ -19,10 +19,10 @@ struct Last {
     suppressed: u64,
 }
 
-impl Refusals {
-    /// Returns whether to log a rejection of this kind at `now`: the number suppressed since the last line, or `None`.
+impl LogLimit {
+    /// Returns whether to log a line of this kind at `now`, on a monotonic clock: the number suppressed since the last one, or `None`.
     pub fn line(&self, kind: &str, now: Duration) -> Option<u64> {
-        let mut kinds = self.0.lock();
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kinds.len() >= KINDS && !kinds.contains_key(kind) {
             kinds.retain(|_, last| !is_due(last, now));
         }
@@ -41,7 +41,7 @@ impl Refusals {
 }
 
 fn is_due(last: &Last, now: Duration) -> bool {
-    now.saturating_sub(last.logged) >= limits::REFUSAL_LOG_INTERVAL
+    now.saturating_sub(last.logged) >= limits::LOG_INTERVAL
 }
 
 #[cfg(test)]
@@ -50,23 +50,23 @@ mod tests {
 
     #[test]
     fn a_kind_is_logged_once_in_an_interval_and_then_says_how_often_it_was_not() {
-        let (refusals, start) = (Refusals::default(), Duration::from_secs(1));
-        assert_eq!(refusals.line("a", start), Some(0));
+        let (log, start) = (LogLimit::default(), Duration::from_secs(1));
+        assert_eq!(log.line("a", start), Some(0));
         for _ in 0..1_000 {
-            assert_eq!(refusals.line("a", start), None);
+            assert_eq!(log.line("a", start), None);
         }
-        assert_eq!(refusals.line("b", start), Some(0), "another kind has a line of its own");
-        let later = start + limits::REFUSAL_LOG_INTERVAL;
-        assert_eq!(refusals.line("a", later), Some(1_000));
-        assert_eq!((refusals.line("a", later), refusals.line("b", later)), (None, Some(0)));
+        assert_eq!(log.line("b", start), Some(0), "another kind has a line of its own");
+        let later = start + limits::LOG_INTERVAL;
+        assert_eq!(log.line("a", later), Some(1_000));
+        assert_eq!((log.line("a", later), log.line("b", later)), (None, Some(0)));
     }
 
     #[test]
     fn kinds_are_bounded() {
-        let (refusals, start) = (Refusals::default(), Duration::ZERO);
-        let lines = |now| (0..1_000).filter(|n| refusals.line(&n.to_string(), now).is_some()).count();
+        let (log, start) = (LogLimit::default(), Duration::ZERO);
+        let lines = |now| (0..1_000).filter(|n| log.line(&n.to_string(), now).is_some()).count();
         assert!(lines(start) <= KINDS + 1);
-        assert!(refusals.0.lock().len() <= KINDS + 1);
-        assert!(lines(start + limits::REFUSAL_LOG_INTERVAL) <= KINDS + 1);
+        assert!(log.0.lock().unwrap().len() <= KINDS + 1);
+        assert!(lines(start + limits::LOG_INTERVAL) <= KINDS + 1);
     }
 }
