@@ -66,6 +66,12 @@ impl Shared {
         Ok(())
     }
 
+    /// Returns the problem of the session that this node keeps for a connection, if there is one.
+    pub fn session_trouble(&self, connection: ConnectionId) -> Option<String> {
+        let sessions = self.running.sessions.lock();
+        sessions.get(&connection)?.lane.adapter.as_ref().ok()?.trouble()
+    }
+
     fn begin_session(&self, lane: Arc<Lane>) -> Session {
         let (ask, asked) = stop();
         let held = Arc::clone(&lane);

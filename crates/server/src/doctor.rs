@@ -72,7 +72,8 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
                 ));
             }
             for connection in &world.connections {
-                if let Err(mut why) = core.senders().check_connection(world.tenant, connection).await? {
+                let checked = core.senders().check_connection(world.tenant, connection).await?;
+                if let Some(mut why) = checked.err().or_else(|| core.senders().session_trouble(connection)) {
                     if why.starts_with("its secrets cannot be decrypted") {
                         let simulated = if environment == Environment::Test { " --env test --kind sim" } else { "" };
                         let again = format!("or set them again with `nuncio connections set{simulated}{option}`");

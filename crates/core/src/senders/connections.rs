@@ -135,6 +135,11 @@ impl Senders<'_> {
         }
     }
 
+    /// Returns the problem of the session that this node keeps for a connection. What sends can work without it.
+    pub fn session_trouble(&self, connection: &Connection) -> Option<String> {
+        self.inner.dispatch.session_trouble(connection.id)
+    }
+
     /// Rejects real providers in the test environment, and the simulator in the live one: its "deliveries" would be counted and charged.
     fn check_kind(&self, environment: Environment, channel: Channel, kind: &str) -> Result<()> {
         let real = || {

@@ -512,3 +512,6 @@ async fn a_throttle_is_kept() {
         }
     }
 }
+        let request = nuncio::admin::Request { project: None, command: nuncio::admin::Command::Doctor };
+        let found = nuncio::admin::run(&rig.app.node.core, request).await.expect("findings").text;
+        assert!(found.contains("(sms by line): the far end is down"), "{found}");
