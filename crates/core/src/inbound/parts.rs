@@ -13,6 +13,8 @@ use super::ProviderEvents;
 const GAP: &str = "[…]";
 /// Messages per sweep.
 const LOOK: u32 = 256;
+/// When a message that could not be stored is tried again.
+const AGAIN: Duration = Duration::from_secs(60);
 
 impl ProviderEvents<'_> {
     /// Stores a segment, and the message once it is complete.
@@ -71,11 +73,9 @@ impl ProviderEvents<'_> {
                     any = true;
                 }
                 Ok(false) => {}
-                // An environment that cannot be read must not block the others.
-                Err(error @ StoreError::Corrupt { .. }) => {
-                    tracing::error!(connection = %seen.connection, %error, "failed to store segmented text")
-                }
-                Err(error) => return Err(error),
+                Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => return Err(error),
+                // One that cannot be stored must not block the others.
+                Err(error) => tracing::error!(connection = %seen.connection, %error, "failed to store segmented text; will retry"),
             }
         }
         Ok(any)
@@ -90,6 +90,7 @@ impl ProviderEvents<'_> {
             return Ok(false);
         }
         known.parts.sealed = true;
+        known.due_at = self.ids().clock.now().plus(AGAIN);
         tx.put_reassembly(&known).await?;
         tx.commit().await?;
         if !known.parts.done {

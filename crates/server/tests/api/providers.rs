@@ -481,6 +481,35 @@ async fn a_session_is_kept_while_its_connection_is_there() {
         *rig.line.0.trouble.lock().expect("no panic") = Some("the far end is down".to_owned());
         let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a sender").id;
+#[tokio::test]
+async fn an_incomplete_text_that_cannot_be_stored_does_not_keep_others_from_it() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let refuse = match backend {
+            Backend::Sqlite => {
+                "CREATE TRIGGER refuse BEFORE INSERT ON messages WHEN NEW.sent_from = '+34600111000' BEGIN SELECT RAISE(ABORT, 'no'); END"
+            }
+            Backend::Postgres => "ALTER TABLE messages ADD CONSTRAINT refuse CHECK (sent_from <> '+34600111000')",
+        };
+        rig.app.sql(refuse).await;
+        for (from, key) in [("+34600111000", "k1"), ("+34600111333", "k2")] {
+            rig.tell(json!({"from": from, "key": key, "part": 1, "of": 2, "text": "half"})).await.expect(200);
+            rig.app.advance(Duration::from_secs(1)).await;
+        }
+        let texts = async || {
+            let listed = rig.get("/v1/messages?direction=inbound").await;
+            listed["items"].as_array().expect("items").iter().map(|m| m["from"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        };
+        rig.app.advance(Duration::from_secs(600)).await;
+        rig.app.drain().await;
+        assert_eq!(texts().await, ["+34600111333"]);
+        rig.app.sql(if backend == Backend::Sqlite { "DROP TRIGGER refuse" } else { "ALTER TABLE messages DROP CONSTRAINT refuse" }).await;
+        rig.app.advance(Duration::from_secs(61)).await;
+        rig.app.drain().await;
+        assert_eq!(texts().await.len(), 2, "it is tried again");
+    }
+}
+
         let path = format!("/v1/senders/{sender}/channels/sms");
         let auth = [("authorization", rig.auth.as_str())];
         let shown = rig.app.send("GET", &path, &auth, None).await.expect(200).json();
