@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use nuncio_domain::message::{Direction, HeldReason, Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{BroadcastId, Channel, ContactId, MessageId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{BroadcastId, Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 
 use crate::accept::IdempotentOperation;
 use crate::error::Result;
@@ -55,6 +55,10 @@ pub trait MessageRepo {
         operation: IdempotentOperation,
         key: &str,
     ) -> Result<Option<MessageId>>;
+
+    /// Returns the message whose receipts name it, or a part of it, by this id of the provider.
+    async fn find_message_by_reference(&mut self, tenant: TenantId, connection: ConnectionId, reference: &str)
+    -> Result<Option<MessageId>>;
 
     /// Returns the contacts of these messages, in the same order.
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>>;

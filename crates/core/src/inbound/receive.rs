@@ -11,6 +11,7 @@ use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
+use nuncio_domain::lifecycle::bounded_reference;
 use nuncio_domain::message::{
     Attachment, AttachmentSource, Content, Detail, Direction, Message, Money, Quote, QuoteState, Request, Route, State, Status, Wait,
 };
@@ -351,7 +352,7 @@ async fn reserve(tx: &mut dyn Tx, reply: &mut Message, sender: &Sender, book: &P
 async fn received(store: &dyn Store, ids: &Ids, from: &Recipient, inbound: &Inbound) -> Result<Request> {
     let mut content = inbound.content.clone();
     if let Some(reference) = content.as_mut().and_then(|content| content.react_to_message_id.as_mut()) {
-        *reference = ours(store, inbound.tenant, from, reference).await?.map_or_else(String::new, |id| id.to_string());
+        *reference = ours(store, inbound, from, reference).await?.map_or_else(String::new, |id| id.to_string());
     }
     Ok(Request {
         text: (!inbound.text.is_empty()).then(|| inbound.text.clone()),
@@ -378,10 +379,16 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
     }
 }
 
-/// Returns the newest message with this person that has the provider's id.
-async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
+/// Returns the message with this person that has the provider's id: one whose receipts name it by that id, or one of the newest.
+async fn ours(store: &dyn Store, inbound: &Inbound, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
+    let (tenant, mut tx) = (inbound.tenant, store.read().await?);
+    let bounded = bounded_reference(reference.to_owned());
+    if let Some(id) = tx.find_message_by_reference(tenant, inbound.connection, &bounded).await? {
+        let found = tx.lookup_messages(tenant, &[id]).await?.pop();
+        return Ok(found.filter(|message| message.to == with.identifier).map(|message| message.id));
+    }
     let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
-    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
+    let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
     let known_as = |message: &Message| {
         let detail = &message.state.detail;
         detail.provider_id.as_deref() == Some(reference)

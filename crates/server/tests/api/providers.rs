@@ -320,6 +320,26 @@ async fn late_responses_are_responses_of_the_connection() {
     }
 }
 
+// holds: messages.inbound
+#[tokio::test]
+async fn a_reaction_to_a_part_is_one_to_its_message() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let id = rig.send().await;
+        for n in 0..100 {
+            rig.app.clock.advance(Duration::from_millis(1));
+            rig.tell(json!({"id": format!("m{n}"), "from": "+34600111222", "text": "newer"})).await.expect(200);
+        }
+        for (from, reference, wanted) in [("+34600111222", "p0b", id.as_str()), ("+34600111333", "p0b", ""), ("+34600111222", "p9", "")] {
+            rig.app.clock.advance(Duration::from_millis(1));
+            let content = json!({"emoji": "\u{1F44D}", "reactToMessageId": reference});
+            rig.tell(json!({"id": format!("{from} {reference}"), "from": from, "content": content})).await.expect(200);
+            let newest = rig.get("/v1/messages?direction=inbound&limit=1").await["items"][0].clone();
+            assert_eq!(newest["content"]["reactToMessageId"].as_str().unwrap_or_default(), wanted, "{newest}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_account_with_sessions_is_checked_by_the_adapter_that_has_them() {
     let rig = rig(Backend::Sqlite).await;
@@ -462,26 +482,6 @@ async fn a_text_in_parts_is_joined_in_any_order_and_by_any_node() {
 }
 
 #[tokio::test]
-async fn a_session_is_kept_while_its_connection_is_there() {
-    for backend in Backend::all() {
-        let rig = rig(backend).await;
-        let (running, begun) = (|| rig.line.0.sessions.load(Ordering::SeqCst), || rig.line.0.begun.load(Ordering::SeqCst));
-        let settle = async |wanted: usize| {
-            for _ in 0..50 {
-                rig.app.advance(Duration::from_secs(1)).await;
-                tokio::task::yield_now().await;
-                if running() == wanted {
-                    return;
-                }
-            }
-            panic!("{wanted} sessions are wanted, there are {}", running());
-        };
-        settle(1).await;
-        assert_eq!(begun(), 1, "before anything was sent");
-        *rig.line.0.trouble.lock().expect("no panic") = Some("the far end is down".to_owned());
-        let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
-        let sender = world.default_sender().expect("a sender").id;
-#[tokio::test]
 async fn an_incomplete_text_that_cannot_be_stored_does_not_keep_others_from_it() {
     for backend in Backend::all() {
         let rig = rig(backend).await;
@@ -510,10 +510,33 @@ async fn an_incomplete_text_that_cannot_be_stored_does_not_keep_others_from_it()
     }
 }
 
+#[tokio::test]
+async fn a_session_is_kept_while_its_connection_is_there() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let (running, begun) = (|| rig.line.0.sessions.load(Ordering::SeqCst), || rig.line.0.begun.load(Ordering::SeqCst));
+        let settle = async |wanted: usize| {
+            for _ in 0..50 {
+                rig.app.advance(Duration::from_secs(1)).await;
+                tokio::task::yield_now().await;
+                if running() == wanted {
+                    return;
+                }
+            }
+            panic!("{wanted} sessions are wanted, there are {}", running());
+        };
+        settle(1).await;
+        assert_eq!(begun(), 1, "before anything was sent");
+        *rig.line.0.trouble.lock().expect("no panic") = Some("the far end is down".to_owned());
+        let world = rig.app.node.core.tenant_config(rig.app.project.live).await.expect("the live world");
+        let sender = world.default_sender().expect("a sender").id;
         let path = format!("/v1/senders/{sender}/channels/sms");
         let auth = [("authorization", rig.auth.as_str())];
         let shown = rig.app.send("GET", &path, &auth, None).await.expect(200).json();
         assert_eq!((&shown["health"]["state"], &shown["health"]["reason"]), (&json!("failing"), &json!("the far end is down")));
+        let request = nuncio::admin::Request { project: None, command: nuncio::admin::Command::Doctor };
+        let found = nuncio::admin::run(&rig.app.node.core, request).await.expect("findings").text;
+        assert!(found.contains("(sms by line): the far end is down"), "{found}");
         rig.app.send("DELETE", &path, &auth, None).await.expect(204);
         settle(0).await;
     }
@@ -541,6 +564,3 @@ async fn a_throttle_is_kept() {
         }
     }
 }
-        let request = nuncio::admin::Request { project: None, command: nuncio::admin::Command::Doctor };
-        let found = nuncio::admin::run(&rig.app.node.core, request).await.expect("findings").text;
-        assert!(found.contains("(sms by line): the far end is down"), "{found}");

@@ -30,7 +30,11 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     let twin = Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec!["79".to_owned(), "81".to_owned()] };
     h.store.transition(taken).await.unwrap();
     h.step(other.id, settle(0, 1, twin)).await;
+    let found =
+        async |tenant, connection, reference| h.read().await.find_message_by_reference(tenant, connection, reference).await.unwrap();
+    assert_eq!(found(tenant, connection, "80").await, Some(message.id));
     for (tenant, connection, reference) in [(tenant, connection, "7f"), (tenant, h.id(), "7F"), (h.other.tenant, connection, "7F")] {
+        assert_eq!(found(tenant, connection, reference).await, None, "{reference}");
         assert_eq!(tell(h, tenant, raw(h, connection, reference)).await, None, "{reference}");
     }
     // Receipts in one batch find their own messages.

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Message;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, ContactId, MessageId, TenantId, Timestamp};
 use nuncio_store::{IdempotentOperation, MessageFilter, MessageRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -62,6 +62,22 @@ impl MessageRepo for SqlTx {
         key: &str,
     ) -> Result<Option<MessageId>> {
         keys::find_message(self, tenant, operation, key).await
+    }
+
+    async fn find_message_by_reference(
+        &mut self,
+        tenant: TenantId,
+        connection: ConnectionId,
+        reference: &str,
+    ) -> Result<Option<MessageId>> {
+        self.value(sql!(
+            r"
+                SELECT message_id
+                FROM provider_refs
+                WHERE tenant_id = $1 AND connection_id = $2 AND reference = $3",
+            [tenant, connection, reference]
+        ))
+        .await
     }
 
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>> {
