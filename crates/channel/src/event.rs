@@ -183,12 +183,25 @@ pub struct Inbound {
     pub html_body: Option<String>,
     /// Attached media.
     pub media: Vec<Media>,
+    /// What the author asks for, if the provider has recognised and answered it.
+    pub answered: Option<Wish>,
     /// The provider's id of our message it replies to, if reported.
     pub replies_to: Option<String>,
     /// Authentication of an email's author. `None` for all other channels, where the provider vouches for the author.
     pub authentication: Option<Authentication>,
     /// Time as reported by the provider.
     pub at: Timestamp,
+}
+
+/// Request of a person about the messages of a sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Unsubscribe.
+    Stop,
+    /// Subscribe again.
+    Start,
+    /// Get information.
+    Help,
 }
 
 impl Inbound {
@@ -208,6 +221,7 @@ impl Inbound {
             subject: None,
             html_body: None,
             media: Vec::new(),
+            answered: None,
             replies_to: None,
             authentication: None,
             at,

@@ -34,7 +34,7 @@ mod tokens;
 pub use nuncio_domain::lifecycle::{Outcome, Receipts, Scope};
 
 pub use callback::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
-pub use event::{EventSink, Inbound, InboundPart, LateResult, Media, OptedOut, Origin, ProviderEvent, ReceiptTarget, Unrecorded};
+pub use event::{EventSink, Inbound, InboundPart, LateResult, Media, OptedOut, Origin, ProviderEvent, ReceiptTarget, Unrecorded, Wish};
 pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::{AdapterFactory, Opened, Registry};
 pub use session::{Sessions, Stop, stop};

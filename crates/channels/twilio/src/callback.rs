@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
-use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback, ProviderEvent, sms};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback, ProviderEvent, Wish, sms};
 use nuncio_channel_http::{Parameters, mac};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -88,9 +88,19 @@ fn inbound(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<
     let mut inbound = inbound.ok_or_else(|| CallError::malformed("MessageSid or From is missing"))?;
     inbound.profile_name = parameters.some("ProfileName");
     media::read(parameters, &mut inbound);
-    // The provider has confirmed the opt-out and would block our own confirmation: record the opt-out before the message.
-    let opted_out = (parameters.text("OptOutType") == "STOP").then(|| origin.opted_out(inbound.from.clone(), None));
-    Ok(opted_out.into_iter().chain([ProviderEvent::Inbound(inbound)]).collect())
+    inbound.answered = wish(&parameters.text("OptOutType"));
+    Ok(vec![ProviderEvent::Inbound(inbound)])
+}
+
+/// What a person asked for by a word of Twilio's or the account's, to which Twilio has replied:
+/// <https://www.twilio.com/docs/messaging/tutorials/advanced-opt-out>.
+fn wish(opt_out_type: &str) -> Option<Wish> {
+    match opt_out_type {
+        "STOP" => Some(Wish::Stop),
+        "START" => Some(Wish::Start),
+        "HELP" => Some(Wish::Help),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

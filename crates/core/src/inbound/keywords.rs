@@ -1,15 +1,6 @@
 //! Keywords by which recipients stop, resume and ask for help, and the replies.
 
-/// Request of a recipient.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wish {
-    /// Unsubscribe.
-    Stop,
-    /// Subscribe again.
-    Start,
-    /// Get information.
-    Help,
-}
+use nuncio_channel::Wish;
 
 /// A language: its keywords and replies, in which `{}` is the sender's name.
 struct Language {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use nuncio_channel::{Inbound, Media, OptedOut};
+use nuncio_channel::{Inbound, Media, OptedOut, Wish};
 use nuncio_dispatch::Hint;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, TenantConfig};
@@ -28,7 +28,7 @@ use super::ProviderEvents;
 use crate::base::has_nul;
 use crate::contacts;
 use crate::contacts::suppressions;
-use crate::inbound::keywords::{self, Wish};
+use crate::inbound::keywords;
 use crate::messages::{self, sent_from};
 
 /// Minimum interval between automatic replies to help requests: two machines must not reply to each other without end.
@@ -84,10 +84,10 @@ impl ProviderEvents<'_> {
         let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
         let is_tap = inbound.content.as_ref().is_some_and(|content| content.buttons.is_some() || content.sections.is_some());
         let read = if is_tap { keywords::read_button } else { keywords::read };
-        let wished = read(own_words(&inbound), &sender.name);
-        let wished = match wished {
+        let wished = match read(own_words(&inbound), &sender.name) {
+            _ if inbound.answered.is_some() => inbound.answered.map(|wish| (wish, None)),
             Some((wish, answer)) if is_proven || (wish != Wish::Start && replies_to_ours(store, &inbound, &from).await?) => {
-                Some((wish, answer))
+                Some((wish, Some(answer)))
             }
             _ => None,
         };
@@ -102,7 +102,7 @@ impl ProviderEvents<'_> {
             written_at,
             is_proven,
         };
-        let prices = if wished.is_some() { self.price_book(&config).await? } else { Arc::default() };
+        let prices = if matches!(wished, Some((_, Some(_)))) { self.price_book(&config).await? } else { Arc::default() };
         let mut tx = store.begin().await?;
         if let Some(guard) = guard {
             let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
@@ -118,6 +118,7 @@ impl ProviderEvents<'_> {
             }
             if let Some((wish, answer)) = wished
                 && grant(&mut *tx, ids, &new, wish, now).await?
+                && let Some(answer) = answer
                 && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
             {
                 reserve(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;

@@ -1,9 +1,12 @@
 //! HTTP providers with their adapters: a message is sent, its receipt arrives at the callback URL, and an inbound message arrives.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hmac::{Hmac, Mac as _};
 use nuncio_channel::scripted::{Reply, Scripted};
 use nuncio_domain::Channel;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
+use sha1::Sha1;
 use url::form_urlencoded;
 
 const SECRET: &str = "a-word-of-our-own";
@@ -76,4 +79,41 @@ async fn who_told_twilio_to_stop_gets_no_more() {
     assert_eq!(get(&app, &format!("/v1/messages/{again}")).await["message"]["errorCode"], "recipient_suppressed");
     assert_eq!(api.seen().len(), 1, "nothing goes out any more");
     assert_eq!(variable(&api.seen()[0].body, "Body"), "x");
+}
+
+/// Brings an inbound message as Twilio does: its parameters, sorted by name.
+async fn bring(app: &TestApp, connection: &str, parameters: &[(&str, &str)]) {
+    let path = format!("/providers/twilio/{connection}");
+    let signed = parameters.iter().fold(format!("https://nuncio.example{path}"), |text, (name, value)| text + name + value);
+    let mac = Hmac::<Sha1>::new_from_slice(SECRET.as_bytes()).expect("a key").chain_update(signed);
+    let signature = STANDARD.encode(mac.finalize().into_bytes());
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    let headers = [("x-twilio-signature", signature.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+    app.raw("POST", &path, &headers, body.into_bytes()).await.expect(200);
+}
+
+/// Words that only the account at Twilio knows, and a word that nuncio would answer, too.
+// holds: suppressions.stop
+#[tokio::test]
+async fn what_twilio_has_answered_counts_and_is_not_answered_again() {
+    for backend in Backend::all() {
+        let api = Scripted::start(|_| Reply::json(201, &json!({"sid": "SM1", "status": "queued"}))).await;
+        let app = TestApp::on(backend).await;
+        let settings = json!({"account_sid": "AC1", "from": "+34600000001", "base_url": api.base()});
+        app.connect(Channel::Sms, "twilio", settings, json!({"auth_token": SECRET})).await;
+        let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
+        let connection = world.connections.iter().find(|c| c.kind == "twilio").expect("a connection").id.to_string();
+        for (sid, text, opt_out_type, suppressed) in
+            [("SM2", "ADIOS", "STOP", 1), ("SM3", "HELP", "HELP", 1), ("SM4", "HOLA", "START", 0), ("SM2", "ADIOS", "STOP", 0)]
+        {
+            let parameters = [("Body", text), ("From", "+34600111333"), ("MessageSid", sid), ("OptOutType", opt_out_type)];
+            bring(&app, &connection, &parameters).await;
+            app.drain().await;
+            let listed = get(&app, "/v1/suppressions").await;
+            assert_eq!(listed["items"].as_array().map(Vec::len), Some(suppressed), "{text}: {listed}");
+        }
+        assert_eq!(api.seen().len(), 0, "Twilio has replied");
+        let inbound = get(&app, "/v1/messages?direction=inbound").await;
+        assert_eq!(inbound["items"].as_array().map(Vec::len), Some(3));
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
-use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
+use nuncio_channel::{Adapter, CallError, CallbackReply, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget, Wish};
 use nuncio_channel_http::testing::{self, CALLBACK as BASE, NOW};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
@@ -157,11 +157,14 @@ fn messages_come_with_media() {
 }
 
 #[test]
-fn an_opt_out_comes_before_its_words() {
-    let events = read(&[("MessageSid", "SM9"), ("From", "+34600111222"), ("Body", "ARRET"), ("OptOutType", "STOP")]);
-    let [ProviderEvent::OptedOut(opted), ProviderEvent::Inbound(_)] = &events[..] else { panic!("{events:?}") };
-    assert_eq!(opted.from, "+34600111222");
-    assert_eq!(read(&[("MessageSid", "SM9"), ("From", "+34600111222"), ("Body", "HELP"), ("OptOutType", "HELP")]).len(), 1);
+fn what_twilio_has_answered_is_known() {
+    for (opt_out_type, wanted) in
+        [("STOP", Some(Wish::Stop)), ("START", Some(Wish::Start)), ("HELP", Some(Wish::Help)), ("PAUSE", None), ("", None)]
+    {
+        let events = read(&[("MessageSid", "SM9"), ("From", "+34600111222"), ("Body", "x"), ("OptOutType", opt_out_type)]);
+        let [ProviderEvent::Inbound(inbound)] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(inbound.answered, wanted, "{opt_out_type}");
+    }
 }
 
 #[test]
