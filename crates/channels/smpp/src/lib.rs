@@ -93,17 +93,23 @@ impl Adapter for SmppAdapter {
             Ok(session) => session,
             Err(outcome) => return outcome,
         };
-        let permit = match timeout(self.link.config.timeout, session.window.acquire()).await {
-            Ok(Ok(permit)) => permit,
-            Ok(Err(_)) => return self.broke("the session with the SMSC ended"),
-            Err(_) => {
-                let failure = Failure::own(FailureCode::RateLimited, "the SMSC has not responded to earlier messages");
-                return Outcome::Deferred { retry_after: None, failure, scope: Scope::Message };
-            }
-        };
-        let outcome = self.submit(&session, &draft, request).await;
-        drop(permit);
-        outcome
+        let mut progress = Progress { taken: 0, total: draft.bodies.len(), refs: Vec::with_capacity(draft.bodies.len()) };
+        let mut sent = self.submit(&session, &draft, request, &mut progress).await;
+        // The SMSC can end a session between two segments. The rest was not sent, and can follow over another session.
+        if progress.is_partial()
+            && matches!(sent, Err(Taken::NotSent(_)))
+            && let Some(next) = self.link.next_session().await
+        {
+            sent = self.submit(&next, &draft, request, &mut progress).await;
+        }
+        match sent {
+            Ok(()) => Outcome::Accepted { refs: progress.refs, cost: None },
+            Err(stopped) if progress.taken > 0 => progress.partial(stopped),
+            Err(Taken::No(outcome)) => outcome,
+            Err(Taken::NotSent(why)) => self.broke(&why),
+            Err(Taken::Unclear(why)) => submit::unknown(why, progress.refs),
+            Err(stopped @ Taken::Yes(_)) => progress.partial(stopped),
+        }
     }
 
     async fn check(&self) -> Result<String, String> {
@@ -163,23 +169,34 @@ impl SmppAdapter {
         Outcome::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope }
     }
 
-    /// Sends the segments in order: if the first is refused, which is the usual case, nothing has been sent.
-    async fn submit(&self, session: &Arc<Session>, draft: &Draft<'_>, request: &SendRequest<'_>) -> Outcome {
-        let mut progress = Progress { taken: 0, total: draft.bodies.len(), refs: Vec::with_capacity(draft.bodies.len()) };
-        for (number, body) in draft.bodies.iter().enumerate() {
-            let (taken, open) = self.submit_segment(session, &draft.envelope, body, number > 0).await;
+    /// Sends the segments that are left, in order: if the first is refused, which is the usual case, nothing has been sent. Fails with what
+    /// stopped it.
+    async fn submit(
+        &self,
+        session: &Arc<Session>,
+        draft: &Draft<'_>,
+        request: &SendRequest<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), Taken> {
+        let _permit = match timeout(self.link.config.timeout, session.window.acquire()).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) => return Err(Taken::NotSent("the session with the SMSC ended".to_owned())),
+            Err(_) => {
+                let failure = Failure::own(FailureCode::RateLimited, "the SMSC has not responded to earlier messages");
+                return Err(Taken::No(Outcome::Deferred { retry_after: None, failure, scope: Scope::Message }));
+            }
+        };
+        for body in &draft.bodies[progress.taken..] {
+            let (taken, open) = self.submit_segment(session, &draft.envelope, body, progress.taken > 0).await;
             if let Some(open) = open {
                 self.report_late(open, progress.clone(), request);
             }
             match taken {
                 Taken::Yes(id) => progress.take(id),
-                Taken::No(outcome) if number == 0 => return outcome,
-                Taken::NotSent(why) if number == 0 => return self.broke(&why),
-                Taken::Unclear(why) if number == 0 => return submit::unknown(why, progress.refs),
-                stopped => return progress.partial(stopped),
+                stopped => return Err(stopped),
             }
         }
-        Outcome::Accepted { refs: progress.refs, cost: None }
+        Ok(())
     }
 
     /// Submits one segment. If the SMSC throttles one after the first, repeats it for a while: the whole message must not be. Also returns

@@ -126,6 +126,11 @@ impl Progress {
         self.refs.extend(id);
     }
 
+    /// Whether some segments were accepted, and others are left.
+    pub(crate) const fn is_partial(&self) -> bool {
+        self.taken > 0 && self.taken < self.total
+    }
+
     /// Returns the outcome on a message whose next segment was `stopped`. If that one was rejected, repeating the message would only repeat,
     /// and charge, the segments before it.
     pub(crate) fn partial(self, stopped: Taken) -> Outcome {

@@ -112,7 +112,9 @@ impl Board {
     /// The session with the most room.
     fn roomiest(&self) -> Option<Arc<Session>> {
         let up = self.0.iter().filter(|slot| slot.sends()).filter_map(|slot| slot.state.as_ref().ok());
-        up.filter(|session| !session.is_leaving()).max_by_key(|session| session.window.available_permits()).cloned()
+        up.filter(|session| !session.is_leaving() && !session.window.is_closed())
+            .max_by_key(|session| session.window.available_permits())
+            .cloned()
     }
 
     /// Whether it is known that nothing can be sent, or that something can.
@@ -160,6 +162,13 @@ impl Link {
         let board = board.borrow();
         let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.outcome());
         board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| SessionDown::new("the SMSC is ending the session (unbind)").outcome()))
+    }
+
+    /// Returns a session for the rest of a message whose session ended, once one is up. `None` if none is within the response timeout.
+    pub(crate) async fn next_session(&self) -> Option<Arc<Session>> {
+        let mut board = self.board.subscribe();
+        let board = timeout(self.config.timeout, board.wait_for(|board| board.roomiest().is_some())).await.ok()?.ok()?;
+        board.roomiest()
     }
 
     /// The session with the most room, if one is up.

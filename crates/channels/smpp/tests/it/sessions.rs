@@ -129,6 +129,34 @@ async fn an_smsc_that_unbinds_may_still_answer_what_is_in_flight() {
     assert_eq!(smsc.taken.lock().unwrap().len(), 2);
 }
 
+/// The phone joins the parts by their reference, over whatever session they came.
+#[tokio::test]
+async fn parts_that_are_left_when_an_smsc_unbinds_follow_over_the_next_session() {
+    let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
+    let running = Running::start(smsc.port, json!({}));
+    let (_, says) = smsc.bound().await;
+    running.up().await;
+    let sending = tokio::spawn({
+        let adapter = running.adapter.clone();
+        async move { send(&adapter, &"a".repeat(400), 1).await }
+    });
+    let (_, first, part) = smsc.submitted().await;
+    says.say(&Command::new(CommandStatus::EsmeRok, 9, Pdu::Unbind));
+    says.take(first, "id1");
+    let (_, again) = smsc.bound().await;
+    let mut parts = vec![part];
+    for id in ["id2", "id3"] {
+        let (connection, sequence, part) = smsc.submitted().await;
+        assert_eq!(connection, 1);
+        again.take(sequence, id);
+        parts.push(part);
+    }
+    assert_eq!(short(&sending.await.unwrap()), ("accepted", None, vec!["id1", "id2", "id3"]));
+    let marks: Vec<_> = parts.iter().map(|part| part.short_message().as_ref()[3..6].to_vec()).collect();
+    let reference = marks[0][0];
+    assert_eq!(marks, [[reference, 3, 1], [reference, 3, 2], [reference, 3, 3]]);
+}
+
 #[tokio::test]
 async fn what_is_under_way_ends_before_the_session() {
     let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
