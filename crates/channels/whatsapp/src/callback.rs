@@ -90,35 +90,43 @@ fn written_to(shown: &str) -> Option<String> {
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct Status<'a> {
     id: String,
     status: String,
-    #[serde(default)]
-    timestamp: String,
-    #[serde(default)]
-    biz_opaque_callback_data: String,
-    #[serde(default)]
-    errors: Vec<GraphError>,
+    timestamp: Option<String>,
+    biz_opaque_callback_data: Option<String>,
+    #[serde(borrow)]
+    errors: Option<&'a RawValue>,
 }
 
 fn receipt(cloud: &Cloud, now: Timestamp, raw: &RawValue) -> Option<ProviderEvent> {
-    let status: Status = serde_json::from_str(raw.get()).ok()?;
+    let status: Status<'_> = serde_json::from_str(raw.get()).ok()?;
     let kind = match status.status.as_str() {
         "sent" => ReceiptKind::Sent,
         "delivered" => ReceiptKind::Delivered,
         // For a voice message, `played`.
         "read" | "played" => ReceiptKind::Read,
-        "failed" => ReceiptKind::Failed(match status.errors.into_iter().next() {
+        // Whatever the errors look like, it has failed.
+        "failed" => ReceiptKind::Failed(match first_error(status.errors) {
             Some(error) => map::failed(error),
             None => Failure::own(FailureCode::Undeliverable, "WhatsApp gives no reason"),
         }),
         _ => return None,
     };
-    let target = match wire::read_callback_data(&status.biz_opaque_callback_data) {
+    let target = match wire::read_callback_data(&status.biz_opaque_callback_data.unwrap_or_default()) {
         Some((message, attempt)) => cloud.graph.endpoint.origin.attempt(message, attempt),
         None => cloud.graph.endpoint.origin.reference(status.id),
     };
-    Some(ProviderEvent::Receipt { target, kind, at: unix_seconds(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
+    Some(ProviderEvent::Receipt {
+        target,
+        kind,
+        at: unix_seconds(&status.timestamp.unwrap_or_default(), now),
+        raw: Some(raw.get().to_owned()),
+    })
+}
+
+fn first_error(errors: Option<&RawValue>) -> Option<GraphError> {
+    serde_json::from_str::<Vec<GraphError>>(errors?.get()).ok()?.into_iter().next()
 }
 
 /// The ids of the messages among `events`.

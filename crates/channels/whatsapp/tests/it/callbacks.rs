@@ -248,9 +248,11 @@ fn what_failed_says_why() {
     let errors = json!([{"code": 131_047, "title": "Re-engagement message", "message": "Re-engagement message",
         "error_data": {"details": "More than 24 hours have passed"}, "href": "https://x.example"}]);
     let status = json!({"id": "wamid.A", "status": "failed", "timestamp": "x", "errors": errors});
-    let events = post(&CLOUD.offline(json!({})), &envelope(json!({"statuses": [status, {"id": "wamid.B", "status": "failed"}]})));
+    let odd = json!({"id": "wamid.C", "status": "failed", "timestamp": null, "errors": "gone", "biz_opaque_callback_data": null});
+    let events = post(&CLOUD.offline(json!({})), &envelope(json!({"statuses": [status, {"id": "wamid.B", "status": "failed"}, odd]})));
     let [
         ProviderEvent::Receipt { target, kind: ReceiptKind::Failed(failure), at, .. },
+        ProviderEvent::Receipt { kind: ReceiptKind::Failed(_), .. },
         ProviderEvent::Receipt { kind: ReceiptKind::Failed(_), .. },
     ] = &events[..]
     else {
