@@ -102,8 +102,21 @@ pub(crate) fn phone(text: &str) -> String {
     text.strip_prefix(' ').map_or_else(|| text.to_owned(), |digits| format!("+{digits}"))
 }
 
-/// Returns a recipient or author in a query as messages store it; what is neither is searched for as it is.
-pub(crate) fn identifier(text: &str) -> String {
+/// Parses a recipient in a query, or the short code or name that an inbound message was written to.
+pub(crate) fn recipient(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<String> {
+    let text = phone(text?);
+    match Parsed::parse(&text) {
+        Ok(parsed) => Some(parsed.identifier().to_owned()),
+        Err(wrong) if address::is_meant(&text) => {
+            errors.push(FieldError::new(path, wrong.to_string()));
+            None
+        }
+        Err(_) => Some(text),
+    }
+}
+
+/// Returns the author of a message in a query as messages store it. Providers name authors as they like, so nothing is rejected.
+pub(crate) fn author(text: &str) -> String {
     let text = phone(text);
     Parsed::parse(&text).map_or(text, |parsed| parsed.identifier().to_owned())
 }

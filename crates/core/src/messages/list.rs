@@ -152,8 +152,8 @@ fn read_filter(asked: &ListMessages, errors: &mut Vec<FieldError>) -> MessageFil
         status: list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, errors),
         channel: list::words(asked.channel.as_deref(), "query.channel", Channel::parse, Channel::ALL, errors),
         held: list::words(asked.held_reason.as_deref(), "query.heldReason", HeldReason::parse, HeldReason::ALL, errors),
-        to: asked.to.as_deref().map(list::identifier),
-        from: asked.from.as_deref().map(list::identifier),
+        to: list::recipient(asked.to.as_deref(), "query.to", errors),
+        from: asked.from.as_deref().map(list::author),
         // Both directions are the same as no filter.
         direction: directions.first().copied().filter(|first| directions.iter().all(|other| other == first)),
         sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", errors),

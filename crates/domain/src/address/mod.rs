@@ -70,6 +70,11 @@ impl Parsed {
     }
 }
 
+/// Returns whether a text that is not a recipient was meant as a phone number or an email address, and not as a short code or a name.
+pub fn is_meant(text: &str) -> bool {
+    text.starts_with('+') || text.contains('@') || meant(text).is_some()
+}
+
 fn invalid(text: &str, what: &str, expected: &str) -> InvalidRecipient {
     InvalidRecipient(format!("{:?} {what}; expected {expected}", shown(text)))
 }

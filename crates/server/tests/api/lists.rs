@@ -357,6 +357,25 @@ async fn recipients_are_found_as_they_were_written() {
 }
 
 #[tokio::test]
+async fn a_recipient_that_cannot_be_one_is_refused_by_the_filter() {
+    let app = TestApp::start().await;
+    for (to, meant) in [
+        ("+34%20600%20111%20222", "did you mean +34600111222?"),
+        ("0034600111222", "did you mean +34600111222?"),
+        ("+1", "an E.164 phone number such as +34600111222"),
+        ("ada@", "an email address such as ada@example.org"),
+    ] {
+        let refused = app.get(&format!("/v1/messages?to={to}")).await.expect(400).json();
+        let fault = &refused["details"]["errors"][0];
+        assert!(fault["path"] == "query.to" && text(&fault["message"]).ends_with(meant), "{to}: {refused}");
+    }
+    // An inbound message can be written to a short code or a name, and come from whatever its provider says.
+    for query in ["to=0800", "to=ACME", "from=%2B1", "from=A%20Bank"] {
+        assert!(ids(&app, &format!("/v1/messages?{query}")).await.is_empty(), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_depends_on_what_is_asked_for_and_not_on_its_order() {
     let app = TestApp::start().await;
     for n in 0..2 {
