@@ -105,7 +105,7 @@ impl Planner<'_> {
         let wording = self.wording(&command, &destination);
         let asked = self.asked(&command, &destination, &wording, id);
         let choice = routing::choose(self.config, &asked, self.known)?;
-        let recipient = self.check(&mut command, &asked, choice.connection.channel)?;
+        let recipient = self.check(&mut command, &asked, &choice)?;
         let template = self.template(&command, &asked, choice.connection.channel)?;
         allowed(self.sender, &recipient, &destination.country)?;
         let idempotency = self.idempotency(&command, choice.connection.channel);
@@ -178,7 +178,8 @@ impl Planner<'_> {
     }
 
     /// Validates the request for the chosen channel; returns the recipient in its form.
-    fn check(&self, command: &mut SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Recipient> {
+    fn check(&self, command: &mut SendMessage, asked: &Asked<'_>, choice: &Choice<'_>) -> Result<Recipient> {
+        let channel = choice.connection.channel;
         let recipient = on(asked.to, channel)?;
         let mut errors = validate::check(command, channel, self.now, self.lenient);
         if !routing::carries(channel, asked.message_type) {
@@ -188,6 +189,9 @@ impl Planner<'_> {
         {
             errors.push(fault);
         }
+        // What each channel takes says more than the limit of one.
+        errors.retain(|known| choice.misfits.iter().all(|fault| fault.path != known.path));
+        errors.extend(choice.misfits.iter().cloned());
         if errors.is_empty() { Ok(recipient) } else { Err(Error::invalid(errors)) }
     }
 
@@ -220,7 +224,7 @@ impl Planner<'_> {
         recipient: Recipient,
         is_assigned: bool,
     ) -> Itinerary<'a> {
-        let Choice { connection, mut routing } = choice;
+        let Choice { connection, mut routing, .. } = choice;
         if !is_assigned {
             routing.warnings.push("the number is outside all known assigned ranges".to_owned());
         }

@@ -25,6 +25,8 @@ const EXPLORE: u16 = 64;
 pub(crate) struct Choice<'a> {
     pub(crate) connection: &'a Arc<Connection>,
     pub(crate) routing: Routing,
+    /// Why the content fits no channel, for each of them; empty if it fits one.
+    pub(crate) misfits: Vec<FieldError>,
 }
 
 /// What a message requires of a channel.
@@ -195,12 +197,16 @@ fn auto<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs) 
         return nothing_fits(config, asked, &refused);
     }
     let (chosen, reason) = pick(&candidates, asked);
-    Ok(Choice { connection: chosen.connection, routing: Routing { reason: format!("auto: {reason}"), considered, warnings: Vec::new() } })
+    let routing = Routing { reason: format!("auto: {reason}"), considered, warnings: Vec::new() };
+    Ok(Choice { connection: chosen.connection, routing, misfits: Vec::new() })
 }
 
 /// Returns the connection of a channel, or why it cannot be used.
 fn check<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs, channel: Channel) -> Result<&'a Arc<Connection>, Refusal> {
     let connection = config.connection(asked.sender.id, channel).ok_or(Refusal::NotConnected)?;
+    if channel == Channel::SmsOneway && config.connection(asked.sender.id, Channel::Sms).is_some() {
+        return Err(Refusal::Spare);
+    }
     if !carries(channel, asked.message_type) {
         return Err(Refusal::Type);
     }
@@ -212,9 +218,6 @@ fn check<'a>(config: &'a TenantConfig, asked: &Asked<'_>, known: &RoutingInputs,
     }
     if has_window(channel, asked.message_type) && known.window == Window::Closed {
         return Err(Refusal::Window);
-    }
-    if channel == Channel::SmsOneway && config.connection(asked.sender.id, Channel::Sms).is_some() {
-        return Err(Refusal::Spare);
     }
     Ok(connection)
 }
@@ -298,13 +301,17 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
     (cheapest, format!("{} {rule} ({})", name(cheapest), cheapest.words(asked.country)))
 }
 
-/// Fails with the reason of the preferred channel if the content does not fit any.
+/// Returns the preferred channel, with the reasons of all, if the content does not fit any.
 fn nothing_fits<'a>(config: &'a TenantConfig, asked: &Asked<'_>, refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
     let sender = asked.sender;
     let closed = refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Window));
-    let unfit = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(fault) if !closed || fault.path == "text"));
-    match unfit {
-        Some((channel, _)) => only(config, sender, *channel, "no channel can carry the content"),
+    let misfit = |(channel, refusal): &(Channel, Refusal)| match refusal {
+        Refusal::Content(fault) if !closed || fault.path == "text" => Some((*channel, fault.clone())),
+        _ => None,
+    };
+    let (channels, misfits): (Vec<_>, Vec<_>) = refused.iter().filter_map(misfit).unzip();
+    match channels.first() {
+        Some(channel) => Ok(Choice { misfits, ..only(config, sender, *channel, "no channel can carry the content")? }),
         None if closed => Err(window_closed(Channel::Whatsapp)),
         None if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Unapproved)) => Err(not_approved()),
         None => {
@@ -318,7 +325,8 @@ fn nothing_fits<'a>(config: &'a TenantConfig, asked: &Asked<'_>, refused: &[(Cha
 
 fn only<'a>(config: &'a TenantConfig, sender: &Sender, channel: Channel, reason: &str) -> Result<Choice<'a>> {
     let connection = config.connection(sender.id, channel).ok_or_else(|| not_configured(sender, &[channel]))?;
-    Ok(Choice { connection, routing: Routing { reason: reason.to_owned(), considered: Vec::new(), warnings: Vec::new() } })
+    let routing = Routing { reason: reason.to_owned(), considered: Vec::new(), warnings: Vec::new() };
+    Ok(Choice { connection, routing, misfits: Vec::new() })
 }
 
 /// `400 template_not_approved`.

@@ -138,7 +138,11 @@ async fn content_that_a_channel_cannot_carry_rules_it_out() {
     );
     let closed = app.post("/v1/messages", json!({"to": "+12125550009", "text": "x".repeat(1_601)})).await.expect(400).json();
     assert_eq!(closed["details"]["errors"][0]["path"], "text", "{closed}");
-    app.post("/v1/messages", json!({"to": "+34600111222", "text": "x".repeat(4_097)})).await.expect(400);
+    let too_long = json!({"to": "+34600111222", "text": "x".repeat(4_097), "validitySeconds": 60, "subject": "s"});
+    let too_long = app.post("/v1/messages", too_long).await.expect(400).json();
+    let told: Vec<_> = too_long["details"]["errors"].as_array().expect("a list").iter().map(|fault| fault["message"].clone()).collect();
+    let takes = |channel: &str, most: u32| json!(format!("takes 4097 characters on {channel}; must take at most {most}"));
+    assert_eq!(told, [json!("is for email only; the channel is sms"), takes("sms", 1_600), takes("whatsapp", 4_096)], "{too_long}");
     let image = |to: &str, content: Value| json!({"to": to, "messageType": "image", "content": content});
     let link = json!({"mediaUrl": "https://example.com/a.png"});
     assert_eq!(plan(&app, image("+34600111222", link.clone())).await["channel"], "whatsapp", "what carries it natively goes first");
