@@ -168,7 +168,8 @@ fn path(field: &Field) -> String {
 }
 
 fn whole_number(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+    let written_otherwise = || value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15).map(|number| number as i64);
+    value.as_i64().or_else(written_otherwise).or_else(|| value.as_str()?.parse().ok())
 }
 
 fn boolean(value: &Value) -> Option<bool> {

@@ -59,6 +59,7 @@ fn numbers_and_flags_may_be_written_as_text() {
     let settings = Settings::new(FIELDS, &account);
     assert_eq!((settings.integer("port"), settings.flag("pipelining"), settings.integer("pin")), (Some(587), Some(false), Some(9_999)));
     assert_eq!(settings.finish(), Ok(()));
+    assert_eq!((fault_of("port", json!(587.0)), fault_of("port", json!(587.5)).is_some()), (None, true), "587.0 is whole");
 }
 
 #[test]

@@ -111,13 +111,16 @@ fn an_outline_leaves_the_checks_of_its_parts_to_them() {
 }
 
 #[test]
-fn a_whole_number_has_no_decimal_point() {
-    let found = faults(r#"{"to":"+34600111222","validitySeconds":60.0,"fallbackAfterSeconds":7.5,"content":{"latitude":7.0}}"#);
-    let told = [
-        ("fallbackAfterSeconds", "is 7.5; must be a whole number"),
-        ("validitySeconds", "is 60.0; must be a whole number, written without a decimal point or an exponent"),
-    ];
-    assert_eq!(found, told.map(|(path, message)| (path.to_owned(), message.to_owned())));
+fn a_whole_number_is_one_in_any_notation() {
+    for text in ["60", "60.0", "6e1", "600E-1"] {
+        let command = parse(&format!(r#"{{"to":"+34600111222","validitySeconds":{text},"content":{{"latitude":7.0}}}}"#), false);
+        assert_eq!(command.expect("is right").validity_seconds, Some(60), "{text}");
+    }
+    assert_faults(&json!({"to": "+34600111222", "validitySeconds": 60.5}), &[("validitySeconds", "is 60.5; must be a whole number")]);
+    for text in ["-60.0", "1e300", "18446744073709551616.0"] {
+        let found = faults(&format!(r#"{{"to":"+34600111222","validitySeconds":{text}}}"#));
+        assert_eq!((found.len(), found[0].0.as_str()), (1, "validitySeconds"), "{text}: {found:?}");
+    }
 }
 
 #[test]

@@ -169,7 +169,6 @@ fn sentence(kind: &ValidationErrorKind, error: &ValidationError<'_>, at: &str) -
             let article = if format.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
             format!("is {}; must be {article} {format}", shown())
         }
-        ValidationErrorKind::Custom { message, .. } => format!("is {}; {message}", shown()),
         ValidationErrorKind::UniqueItems => "has the same item twice".to_owned(),
         _ => error.masked_with("the value").to_string(),
     }

@@ -1,5 +1,5 @@
-//! Rejects arrays where objects are documented: serde's derived types also accept an array of their fields. On request, also skips fields
-//! that a type does not have.
+//! Makes up for what serde's derived types take differently than their schemas: they also accept an array of their fields, and not `60.0`
+//! for 60. On request, also skips fields that a type does not have.
 
 use std::fmt;
 
@@ -19,6 +19,15 @@ macro_rules! alike {
     };
 }
 
+/// Forwards to the inner deserializer, accepting a whole number in any notation.
+macro_rules! whole {
+    ($($ask:ident)*) => {
+        $(fn $ask<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$ask(Whole(visitor))
+        })*
+    };
+}
+
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     type Error = D::Error;
 
@@ -32,17 +41,20 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         self.deserialize_map(Known(visitor, fields))
     }
 
+    whole! {
+        deserialize_i8
+        deserialize_i16
+        deserialize_i32
+        deserialize_i64
+        deserialize_u8
+        deserialize_u16
+        deserialize_u32
+        deserialize_u64
+    }
+
     alike! {
         deserialize_any();
         deserialize_bool();
-        deserialize_i8();
-        deserialize_i16();
-        deserialize_i32();
-        deserialize_i64();
-        deserialize_u8();
-        deserialize_u16();
-        deserialize_u32();
-        deserialize_u64();
         deserialize_f32();
         deserialize_f64();
         deserialize_char();
@@ -71,6 +83,29 @@ macro_rules! scalars {
             self.0.$visit(value)
         })*
     };
+}
+
+/// Reads `60.0` and `6e1` as 60: in JSON Schema they are integers.
+struct Whole<V>(V);
+
+/// Up to here, every whole number is a double.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Whole<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(formatter)
+    }
+
+    scalars! {
+        visit_i64: i64,
+        visit_u64: u64,
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
+        if value.fract() == 0.0 && value.abs() <= EXACT { self.0.visit_i64(value as i64) } else { self.0.visit_f64(value) }
+    }
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jsonschema::{Draft, Keyword, ValidationError, Validator};
+use jsonschema::{Draft, Validator};
 use nuncio_domain::address::Parsed;
 use nuncio_domain::{Error, ErrorCode, FieldError, limits};
 use parking_lot::Mutex;
@@ -124,44 +124,9 @@ fn not_json(error: serde_json::Error) -> Error {
 fn compile(schemas: &Value, name: &str, describe: fn() -> RefOr<Schema>) -> Option<Validator> {
     let mut schema = schemas.clone();
     schema.pointer_mut("/components/schemas")?.as_object_mut()?.entry(name).or_insert_with(|| serde_json::json!(describe()));
-    mark_integers(&mut schema);
     schema["$ref"] = format!("#/components/schemas/{name}").into();
     let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
-    let options = options.with_format(RECIPIENT, |text| Parsed::parse(text).is_ok());
-    options.with_keyword(PLAIN, |_, _, _| Ok(Box::new(Plain))).build(&schema).ok()
-}
-
-/// Keyword of integers, which a schema admits as `7.0` and the parser does not.
-const PLAIN: &str = "writtenPlainly";
-
-fn mark_integers(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            members.values_mut().for_each(mark_integers);
-            if matches!(members.get("format").and_then(Value::as_str), Some("int32" | "int64")) {
-                members.insert(PLAIN.to_owned(), true.into());
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(mark_integers),
-        _ => {}
-    }
-}
-
-/// Rejects a whole number with a decimal point or an exponent.
-struct Plain;
-
-impl<'i> Keyword<'i> for Plain {
-    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
-        if self.is_valid(value) {
-            return Ok(());
-        }
-        Err(ValidationError::custom("must be a whole number, written without a decimal point or an exponent"))
-    }
-
-    fn is_valid(&self, value: &'i Value) -> bool {
-        let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
-        !(is_whole && value.to_string().contains(['.', 'e', 'E']))
-    }
+    options.with_format(RECIPIENT, |text| Parsed::parse(text).is_ok()).build(&schema).ok()
 }
 
 fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {

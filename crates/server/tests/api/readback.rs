@@ -241,6 +241,18 @@ async fn names_of_the_parser_are_refused_in_any_body() {
         app.send_message(json!({"to": "+34600111222", "text": RESERVED[0], "metadata": {"a": RESERVED[1]}})).await;
     }
 }
+#[tokio::test]
+async fn a_whole_number_is_read_in_any_notation() {
+    for app in TestApp::on_each().await {
+        for seconds in ["3600", "3600.0", "3.6e3"] {
+            let body = format!(r#"{{"to":"+34600111222","text":"x","validitySeconds":{seconds},"idempotencyKey":"k"}}"#);
+            write(&app, "POST", "/v1/messages", &body).await.expect(if seconds == "3600" { 202 } else { 409 });
+        }
+        let invitation = write(&app, "POST", "/v1/invitations", r#"{"expiresInDays":2.0}"#).await.expect(201).json();
+        assert_eq!(invitation["invitation"]["expiresAt"], "2026-01-03T00:00:00.000Z");
+    }
+}
+
 
 #[tokio::test]
 async fn a_number_that_no_type_holds_is_refused_where_one_is_expected() {
