@@ -1,7 +1,7 @@
 //! Validates input of several resources.
 
 use nuncio_domain::{FieldError, limits, line};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::Core;
 
@@ -99,6 +99,25 @@ pub(crate) fn check_metadata(metadata: Option<&Map<String, Value>>, errors: &mut
     // Bodies with it were refused before, with its exact place. Files were not.
     if metadata.iter().any(|(name, value)| name.contains('\0') || has_nul(value)) {
         faults.push("metadata", "must not contain U+0000");
+    }
+    if let Some(number) = metadata.values().find_map(too_large) {
+        let shown: String = number.as_str().chars().take(64).collect();
+        faults.push("metadata", format!("has the number {shown}, which is too large for a double; send it as a string"));
+    }
+}
+
+/// Returns a number that is beyond doubles: many JSON parsers reject the whole text for it.
+fn too_large(value: &Value) -> Option<&Number> {
+    match value {
+        // Cheap to rule out: it takes an exponent or many digits.
+        Value::Number(number) => {
+            let text = number.as_str();
+            let may_be = text.len() > f64::MAX_10_EXP as usize || text.contains(['e', 'E']);
+            Some(number).filter(|number| may_be && number.as_f64().is_none())
+        }
+        Value::Array(items) => items.iter().find_map(too_large),
+        Value::Object(entries) => entries.values().find_map(too_large),
+        _ => None,
     }
 }
 
