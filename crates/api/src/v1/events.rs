@@ -36,10 +36,10 @@ page! {
 /// List or stream events
 ///
 /// The event log, from which webhooks are served. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
-/// order, from now on, or after `Last-Event-ID`. Each has the event type as its name, the event as its data, and an id to resume from; of
-/// the query parameters, only `type` and `resourceId` apply. Some ids come without an event: the first one says where the stream begins,
-/// the others that no event up to there matched. A stream ends when the server stops, the node cannot work (the next request then gets
-/// 503) or the key is revoked. An environment can have 50 open streams on a node; beyond that, the response is 429.
+/// order, from now on, from `since`, or after `Last-Event-ID`. Each has the event type as its name, the event as its data, and an id to
+/// resume from; `until`, `limit` and `cursor` are for pages only. Some ids come without an event: the first one says where the stream
+/// begins, the others that no event up to there matched. A stream ends when the server stops, the node cannot work (the next request then
+/// gets 503) or the key is revoked. An environment can have 50 open streams on a node; beyond that, the response is 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
     responses((status = 200, description = "A page of events, or a stream of them.", content(
@@ -65,8 +65,8 @@ pub(crate) async fn list_events(
         Some(token) => (log.seen(&caller, &token)?, None),
         None => {
             // A client that loses the connection before the first event resumes here.
-            let end = log.end(&caller).await?;
-            (end, Some(log.token(&caller, end)))
+            let begin = log.begin(&caller, &filter).await?;
+            (begin, Some(log.token(&caller, begin)))
         }
     };
     let place = app.streams.enter(caller.tenant)?;

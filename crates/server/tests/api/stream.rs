@@ -149,6 +149,41 @@ async fn a_stream_takes_the_filters_of_the_list() {
 
 // holds: events.stream, events.filters
 #[tokio::test]
+async fn a_stream_begins_at_a_time() {
+    for app in TestApp::on_each().await {
+        send(&app).await;
+        app.clock.advance(Duration::from_secs(1));
+        let since = app.node.core.ids().clock.now();
+        send(&app).await;
+        let path = format!("/v1/events?since={since}");
+        let mut stream = Frames::open_at(&app, &app.test_key, None, &path).await;
+        let start = stream.frame().await.expect("where it begins");
+        let frames = stream.take(4).await;
+        let listed = app.get(&path).await.expect(200).json();
+        let listed: Vec<_> = listed["items"].as_array().expect("items").iter().rev().cloned().collect();
+        assert_eq!(frames.iter().map(|frame| frame.data.clone()).collect::<Vec<_>>(), listed);
+        for (id, rest) in [(&start.id, &frames[..]), (&frames[1].id, &frames[2..])] {
+            let mut resumed = Frames::open_at(&app, &app.test_key, Some(id), &path).await;
+            assert_eq!(resumed.take(rest.len()).await, rest);
+        }
+        send(&app).await;
+        assert_eq!(stream.next().await.expect("an event").event, "message.queued", "it goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_refuses_what_pages_take() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream")];
+    let query = "since=yesterday&until=2026-01-01T00:00:00Z&limit=7&cursor=x";
+    let answer = app.send("GET", &format!("/v1/events?{query}"), &headers, None).await.expect(400).json();
+    let paths: Vec<_> = answer["details"]["errors"].as_array().expect("a list").iter().map(|fault| fault["path"].clone()).collect();
+    assert_eq!(paths, ["query.since", "query.until", "query.limit", "query.cursor"]);
+}
+
+// holds: events.stream, events.filters
+#[tokio::test]
 async fn a_stream_moves_on_where_nothing_matches() {
     for app in TestApp::on_each().await {
         let mut stream = Frames::open(&app, &app.test_key, None).await;

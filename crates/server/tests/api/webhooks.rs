@@ -572,7 +572,7 @@ async fn the_log_can_be_followed_and_resumed() {
     for backend in Backend::all() {
         let app = app(backend).await;
         let caller = app.node.core.keys().authenticate(&app.test_key).await.expect("a caller");
-        let begin = app.node.core.events().end(&caller).await.expect("the end");
+        let begin = app.node.core.events().begin(&caller, &EventFilter::default()).await.expect("the end");
         for n in 0..3 {
             send(&app, &format!("+3460011122{n}")).await;
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nuncio_domain::{FieldError, event::EventType, limits};
+use nuncio_domain::{FieldError, Timestamp, event::EventType, limits};
 use nuncio_store::Position;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::super::Events;
 use super::super::resource_id::asked_resource;
 use super::{Event, EventData, EventView, build_events};
-use crate::base::list::{Listed, asked, words};
+use crate::base::list::{self, Listed, asked, words};
 use crate::base::rights::{Resource, id_and_status};
 use crate::base::{Caller, UseCase};
 
@@ -61,20 +61,30 @@ pub struct EventFilter {
     /// Event types; empty means all.
     types: Vec<EventType>,
     resource: Option<Uuid>,
+    /// For streams; pages read a span of the log.
+    since: Option<Timestamp>,
 }
 
 impl EventFilter {
-    /// Parses the filters of a query.
+    /// Parses the query of a stream.
     pub fn read(asked: &ListEvents) -> nuncio_domain::Result<Self> {
         let mut errors = Vec::new();
-        let filter = Self::of(asked, &mut errors);
-        if errors.is_empty() { Ok(filter) } else { Err(nuncio_domain::Error::invalid(errors)) }
+        let since = list::time(asked.since.as_deref(), "query.since", &mut errors);
+        let of_pages = [("until", asked.until.is_some()), ("limit", asked.limit.is_some()), ("cursor", asked.cursor.is_some())];
+        for (name, _) in of_pages.into_iter().filter(|(_, given)| *given) {
+            let why = "is for pages only; a stream begins at since, or after the event in the header Last-Event-ID, and does not end";
+            errors.push(FieldError::new(format!("query.{name}"), why));
+        }
+        let filter = Self { since, ..Self::of(asked, &mut errors) };
+        nuncio_domain::Error::if_any(errors)?;
+        Ok(filter)
     }
 
     fn of(asked: &ListEvents, errors: &mut Vec<FieldError>) -> Self {
         Self {
             types: words(asked.event_type.as_deref(), "query.type", EventType::parse, EventType::ALL, errors),
             resource: asked_resource(asked.resource_id.as_deref(), errors),
+            since: None,
         }
     }
 
@@ -83,7 +93,9 @@ impl EventFilter {
     }
 
     fn admits(&self, event: &Event) -> bool {
-        self.wants(event.view.event_type) && self.resource.is_none_or(|resource| resource == event.resource)
+        self.wants(event.view.event_type)
+            && self.resource.is_none_or(|resource| resource == event.resource)
+            && self.since.is_none_or(|since| event.view.timestamp >= since)
     }
 }
 
@@ -159,11 +171,14 @@ impl Events<'_> {
         !self.inner.closing.load(Ordering::Relaxed) && self.inner.dispatch.accepting().is_some() && self.keys().is_valid(caller).await
     }
 
-    /// Returns the current end of the log of the caller's environment.
-    pub async fn end(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
+    /// Returns where a stream of the caller's environment begins: at `since`, or at the current end of the log.
+    pub async fn begin(&self, caller: &Caller, filter: &EventFilter) -> nuncio_domain::Result<Seen> {
         caller.require(UseCase::ListEvents)?;
-        let position = self.inner.store.read().await?.log_end(caller.tenant).await?;
-        Ok(Seen { position, shown: ALL })
+        let mut tx = self.inner.store.read().await?;
+        Ok(match filter.since {
+            Some(since) => Seen { position: tx.log_place(caller.tenant, since.minus(SKEW)).await?, shown: 0 },
+            None => Seen { position: tx.log_end(caller.tenant).await?, shown: ALL },
+        })
     }
 
     /// Parses a token of [`Self::after`].
