@@ -47,6 +47,11 @@ impl Reads {
         }
     }
 
+    /// Waits for a permit of `tenant` for as long as it takes, within a response that has begun.
+    pub(crate) async fn wait(&self, tenant: TenantId) -> Option<ReadPermit> {
+        self.semaphore(tenant).acquire_owned().await.ok().map(ReadPermit)
+    }
+
     fn semaphore(&self, tenant: TenantId) -> Arc<Semaphore> {
         let mut environments = self.environments.lock();
         if environments.len() >= ENVIRONMENTS && !environments.contains_key(&tenant) {

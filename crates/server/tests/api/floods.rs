@@ -1,8 +1,10 @@
 //! Too many requests at once: others are still served, and the log stays short.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use http_body_util::BodyExt as _;
 use nuncio_domain::limits;
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
@@ -34,6 +36,34 @@ async fn many_readers_of_one_world_leave_room_for_another() {
         let before = done.lock().expect("no panic").iter().position(|who| *who == "other");
         assert!(before.is_some_and(|before| before < GREEDY / 2), "{backend:?}: {before:?} reads were before it");
     }
+}
+
+// holds: reads.fair
+#[tokio::test]
+async fn the_pages_of_an_export_wait_like_other_reads() {
+    let app = TestApp::start().await;
+    let made = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();
+    let path = format!("/v1/broadcasts/{}/results", made["broadcast"]["id"].as_str().expect("an id"));
+    let auth = format!("Bearer {}", app.test_key);
+    let mut export = app.open("GET", &path, &[("authorization", &auth)], Vec::new()).await.into_body();
+    export.frame().await.expect("the head").expect("read");
+    let mut readers = Vec::new();
+    for _ in 0..limits::READS {
+        readers.push(app.store().read().await.expect("a reader"));
+    }
+    let begun = || app.faults.asked.load(Ordering::Acquire);
+    let before = begun();
+    let mut lists = std::pin::pin!(futures::future::join_all((0..limits::READS).map(|_| app.get("/v1/messages"))));
+    while begun() < before + limits::READS as u32 {
+        assert!(futures::poll!(&mut lists).is_pending(), "there is no reader left");
+        tokio::task::yield_now().await;
+    }
+    assert!(futures::poll!(export.frame()).is_pending());
+    assert_eq!(begun(), before + limits::READS as u32, "the export does not read beside the others");
+    drop(readers);
+    lists.await;
+    while export.frame().await.is_some() {}
+    assert!(begun() > before + limits::READS as u32);
 }
 
 /// Log lines about rejected requests.

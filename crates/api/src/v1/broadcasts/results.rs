@@ -1,6 +1,7 @@
 //! `GET /v1/broadcasts/{id}/results`.
 
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
@@ -10,9 +11,10 @@ use nuncio_domain::{BroadcastId, Error};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::extract::{Call, Path, Query};
+use crate::extract::{Auth, Path, Query};
 use crate::middleware::weight;
 use crate::reply::Result;
+use crate::state::App;
 
 /// Format of results.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -42,23 +44,24 @@ pub(crate) struct ResultsQuery {
     responses((status = 200, description = "The recipients.", headers(("Content-Disposition" = String, description = "A file name.")), content((String = "text/csv"), (String = "application/x-ndjson")))),
 )]
 pub(crate) async fn export_broadcast_results(
-    Call(core, caller): Call,
+    State(app): State<App>,
+    Auth(caller): Auth,
     Path(id): Path<String>,
     Query(asked): Query<ResultsQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let results = core.broadcasts().results(&caller, &id).await?;
+    let tenant = caller.tenant;
+    let results = app.core.broadcasts().results(&caller, &id).await?;
     let format = asked.format.unwrap_or(preferred(&headers));
     let (kind, extension, head) = match format {
         ResultsFormat::Csv => ("text/csv; charset=utf-8", "csv", CSV_HEAD),
         ResultsFormat::Ndjson => ("application/x-ndjson", "ndjson", ""),
     };
     let file = format!("attachment; filename=\"{id}.{extension}\"");
-    let pages =
-        stream::try_unfold(
-            results,
-            |mut results: Results| async move { Ok::<_, Error>(results.next().await?.map(|page| (page, results))) },
-        );
+    let pages = stream::try_unfold((results, app), move |(mut results, app): (Results, App)| async move {
+        let _permit = app.reads.wait(tenant).await;
+        Ok::<_, Error>(results.next().await?.map(|page| (page, (results, app))))
+    });
     let pieces = pages.map_ok(move |page| page.iter().map(|contact| line(contact, format)).collect::<String>());
     let body = stream::iter([Ok(head.to_owned())]);
     let body = Body::from_stream(futures::StreamExt::chain(body, pieces));
