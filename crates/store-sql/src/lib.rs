@@ -64,8 +64,8 @@ fn sqlx_error(error: sqlx::Error) -> StoreError {
 /// The error of this code of a database, if the statement can succeed later.
 fn passing(code: &str, message: &str) -> Option<StoreError> {
     match code {
-        // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked.
-        "40P01" | "40001" | "55P03" | "57014" | "5" | "6" => Some(StoreError::Busy(message.to_owned())),
+        // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked, interrupted.
+        "40P01" | "40001" | "55P03" | "57014" | "5" | "6" | "9" => Some(StoreError::Busy(message.to_owned())),
         // PostgreSQL: shutting down, starting up, session ended because it was idle, read-only, no space, too many connections. SQLite:
         // read-only, I/O, full, cannot open.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" | "53100" | "53300" | "8" | "10" | "13" | "14" => {
@@ -77,7 +77,7 @@ fn passing(code: &str, message: &str) -> Option<StoreError> {
 
 /// The code without what SQLite adds in its higher bits; codes of PostgreSQL have five characters and stay as they are.
 fn primary(code: &str) -> &str {
-    const PRIMARY: [&str; 6] = ["5", "6", "8", "10", "13", "14"];
+    const PRIMARY: [&str; 7] = ["5", "6", "8", "9", "10", "13", "14"];
     let Some(number) = code.parse::<u32>().ok().filter(|_| code.len() < 5) else { return code };
     PRIMARY.into_iter().find(|primary| primary.parse() == Ok(number & 0xff)).unwrap_or(code)
 }

@@ -6,7 +6,7 @@ pub enum StoreError {
     /// A unique constraint was violated. The transaction cannot commit.
     #[error("a row with this key exists already")]
     Conflict(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Overload, or a lock that was not free in time. A retry may succeed.
+    /// Overload, a lock that was not free in time, or a statement that took too long. A retry may succeed.
     #[error("the database is busy: {0}")]
     Busy(String),
     /// No connection, no disk space, read-only, or closed.
@@ -32,7 +32,7 @@ pub enum StoreError {
 impl From<StoreError> for nuncio_domain::Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Busy(_) => Self::unavailable("the service is busy; try again").caused_by(error),
+            StoreError::Busy(_) => Self::unavailable("the service is busy, or the request takes it too long; try again, or ask for less").caused_by(error),
             StoreError::Unavailable(_) => Self::unavailable("storage is unavailable; nothing was accepted").caused_by(error),
             StoreError::InDoubt(_) => Self::unavailable(
                 "storage was lost while the request was written, which may have happened or not; send it again with the same idempotency key",

@@ -41,10 +41,6 @@ pub(super) async fn in_time<T>(statement: impl Future<Output = sqlx::Result<T>>)
     tokio::time::timeout(RESPONSE, statement).await.unwrap_or_else(unanswered)
 }
 
-/// Takes the time limit of statements off this connection, and puts it back.
-pub(super) const NO_TIME_LIMIT: &str = "SET statement_timeout = 0";
-pub(super) const TIME_LIMIT: &str = "RESET statement_timeout";
-
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS BIGINT)";
 
 /// Recipients of one statement.

@@ -135,6 +135,22 @@ enum Handle {
     Read(sqlx::pool::PoolConnection<Db>),
 }
 
+impl Handle {
+    /// Takes the time limit of statements off this connection, or puts it back.
+    async fn limit_time(&mut self, limited: bool) -> sqlx::Result<()> {
+        let set = if limited { "RESET statement_timeout" } else { "SET statement_timeout = 0" };
+        let conn: &mut Conn = match self {
+            Self::Write(tx) => tx,
+            Self::Read(conn) => {
+                // If the request is cancelled before the limit is restored, the connection must not return to the pool.
+                conn.close_on_drop();
+                conn
+            }
+        };
+        sqlx::raw_sql(set).execute(conn).await.map(drop)
+    }
+}
+
 impl SqlTx {
     pub(crate) fn conn(&mut self) -> &mut Conn {
         match &mut self.handle {

@@ -228,13 +228,8 @@ impl SqlTx {
 
     /// Takes the time limit of statements off this connection, or puts it back.
     async fn limit_time(&mut self, limited: bool) -> Result<()> {
-        let set = if limited { dialect::TIME_LIMIT } else { dialect::NO_TIME_LIMIT };
-        // If the request is cancelled before the limit is restored, the connection must not return to the pool.
-        if let Handle::Read(conn) = &mut self.handle {
-            conn.close_on_drop();
-        }
         let unlimited = self.unlimited;
-        finished(unlimited, sqlx::raw_sql(set).execute(self.conn())).await.abort_on_error(self)?;
+        finished(unlimited, self.handle.limit_time(limited)).await.abort_on_error(self)?;
         self.unlimited = !limited;
         Ok(())
     }

@@ -27,14 +27,10 @@ pub(super) const COUNT_ENDED: &str = r"
         failed = failed + excluded.failed,
         skipped = skipped + excluded.skipped";
 
-/// Waits for a statement, however long it takes: the database is in this process.
+/// Waits for a statement: the database is in this process, and ends those of readers itself.
 pub(super) async fn in_time<T>(statement: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
     statement.await
 }
-
-/// Statements have no time limit here.
-pub(super) const NO_TIME_LIMIT: &str = "SELECT 1";
-pub(super) const TIME_LIMIT: &str = "SELECT 1";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 

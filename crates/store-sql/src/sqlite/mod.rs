@@ -17,7 +17,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
@@ -37,6 +37,10 @@ pub(crate) type Conn = sqlx::SqliteConnection;
 const READERS: u32 = 4;
 /// How long to wait for a lock of the file that another process holds.
 const BUSY: Duration = Duration::from_secs(5);
+/// How long a reader can be used: the slow reads of one environment must not occupy all readers.
+const READ: Duration = Duration::from_secs(10);
+/// Steps of SQLite's virtual machine between two looks at the clock: a few milliseconds.
+const STEPS: i32 = 100_000;
 /// Rows of metrics in one transaction.
 const METRICS: usize = 64;
 
@@ -60,6 +64,8 @@ impl SqliteStore {
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(Duration::from_secs(5))
+            // A connection to a file does not break. The time saved pays for setting the limit of a read.
+            .test_before_acquire(false)
             .connect_with(options(path).read_only(true).pragma("query_only", "ON"))
             .await
             .store()?;
@@ -133,6 +139,26 @@ enum Handle {
     Read(sqlx::pool::PoolConnection<Db>),
 }
 
+impl Handle {
+    /// Takes the time limit off a reader, or puts it back. Writing has none.
+    async fn limit_time(&mut self, limited: bool) -> sqlx::Result<()> {
+        match self {
+            Self::Read(conn) => limit_time(conn, limited.then_some(READ)).await,
+            Self::Write(..) => Ok(()),
+        }
+    }
+}
+
+/// Interrupts the statements of a connection once this time has passed.
+async fn limit_time(conn: &mut Conn, limit: Option<Duration>) -> sqlx::Result<()> {
+    let (mut handle, begun) = (conn.lock_handle().await?, Instant::now());
+    match limit {
+        Some(limit) => handle.set_progress_handler(STEPS, move || begun.elapsed() < limit),
+        None => handle.remove_progress_handler(),
+    }
+    Ok(())
+}
+
 impl SqlTx {
     pub(crate) fn conn(&mut self) -> &mut Conn {
         match &mut self.handle {
@@ -193,7 +219,9 @@ impl Store for SqliteStore {
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx::from(Handle::Read(self.readers.acquire().await.store()?))))
+        let mut reader = self.readers.acquire().await.store()?;
+        limit_time(&mut reader, Some(READ)).await.store()?;
+        Ok(Box::new(SqlTx::from(Handle::Read(reader))))
     }
 
     async fn ping(&self) -> Result<()> {
@@ -209,7 +237,9 @@ impl Store for SqliteStore {
 
     async fn advice(&self) -> Result<Vec<String>> {
         let mut advice = Vec::new();
-        let (answer,): (String,) = sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&self.readers).await.store()?;
+        let mut reader = self.readers.acquire().await.store()?;
+        limit_time(&mut reader, None).await.store()?;
+        let (answer,): (String,) = sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&mut *reader).await.store()?;
         if answer != "ok" {
             advice.push(format!("{}: the file is damaged ({answer}); restore it from a copy", self.file.path.display()));
         }
@@ -246,5 +276,27 @@ fn rusqlite_error(error: rusqlite::Error) -> StoreError {
         Code::ConstraintViolation if unique(&error) => StoreError::Conflict(Box::new(error)),
         Code::DatabaseCorrupt | Code::NotADatabase => StoreError::Corrupt { table: "the file", what: error.to_string() },
         _ => StoreError::Other(Box::new(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
+
+    #[tokio::test]
+    async fn a_read_that_takes_too_long_is_ended_and_its_reader_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+        let mut reader = store.readers.acquire().await.unwrap();
+        limit_time(&mut reader, Some(Duration::ZERO)).await.unwrap();
+        let ended = sqlx::query(ENDLESS).fetch_one(&mut *reader).await.store().unwrap_err();
+        assert!(matches!(ended, StoreError::Busy(_)), "{ended:?}");
+        drop(reader);
+        for _ in 0..2 * READERS {
+            store.read().await.unwrap().database_time().await.unwrap();
+        }
+        store.close().await;
     }
 }
