@@ -30,7 +30,7 @@ mod v1;
 mod wire;
 
 pub use document::openapi;
-pub use middleware::Spare;
+pub use middleware::{NoHost, Spare};
 pub use operations::{NOT_AUDITED, operation_id};
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;

@@ -50,6 +50,10 @@ const PROBES: &[&str] = &["/healthz", "/readyz", "/metrics"];
 #[derive(Clone, Copy, Debug)]
 pub struct Spare;
 
+/// Marks a request over HTTP/1.1 that does not name its host exactly once, which must be rejected (RFC 9112 §3.2).
+#[derive(Clone, Copy, Debug)]
+pub struct NoHost;
+
 /// Properties of a request that are needed after the handler consumed it.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
@@ -168,6 +172,9 @@ async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, t
     let (path, from) = (request.uri().path(), address(request));
     if request.extensions().get::<Spare>().is_some() && !PROBES.contains(&path) {
         return Err(Error::unavailable("there are too many connections; try again").into());
+    }
+    if request.extensions().get::<NoHost>().is_some() {
+        return Err(Error::field("header.Host", "is required, exactly once").into());
     }
     let Some(operation) = operation else {
         // Not an operation, but authenticated and rate-limited all the same.

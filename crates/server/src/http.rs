@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::ConnectInfo;
-use axum::http::header::CONNECTION;
-use axum::http::{Request, Response};
+use axum::http::header::{CONNECTION, HOST};
+use axum::http::{Request, Response, Version};
 use axum::serve::Listener;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use nuncio_api::Spare;
+use nuncio_api::{NoHost, Spare};
 use nuncio_core::rate::subscriber;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
@@ -235,6 +235,9 @@ impl Client {
             request.extensions_mut().insert(ConnectInfo(client));
             if is_spare {
                 request.extensions_mut().insert(Spare);
+            }
+            if request.version() == Version::HTTP_11 && request.headers().get_all(HOST).iter().count() != 1 {
+                request.extensions_mut().insert(NoHost);
             }
             let answer = router.clone().call(request);
             async move { Ok::<_, Infallible>(exchange.watch(answer.await?)) }

@@ -219,6 +219,26 @@ async fn a_request_that_is_answered_early_does_not_break_the_next_one() {
     assert!(all.starts_with("HTTP/1.1 401") && all.to_ascii_lowercase().contains("connection: close"), "{all}");
 }
 
+#[tokio::test]
+async fn a_request_that_does_not_name_its_host_once_is_refused() {
+    let address = TestApp::start().await.listen().await;
+    for (head, status) in [
+        ("GET /healthz HTTP/1.1\r\nHost: a\r\n", 200),
+        ("GET /healthz HTTP/1.0\r\n", 200),
+        ("GET /healthz HTTP/1.1\r\n", 400),
+        ("GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n", 400),
+        ("GET http://a/v1/me HTTP/1.1\r\n", 400),
+    ] {
+        let mut client = TcpStream::connect(address).await.expect("a connection");
+        client.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.expect("written");
+        let mut all = String::new();
+        client.read_to_string(&mut all).await.expect("an answer, and the end");
+        assert!(all.starts_with(&format!("HTTP/1.1 {status}")) || all.starts_with(&format!("HTTP/1.0 {status}")), "{head}: {all}");
+        assert!(all.contains("x-request-id: "), "{all}");
+        assert_eq!(all.contains(r#""path":"header.Host""#), status == 400, "{all}");
+    }
+}
+
 /// Checks that nothing in a response is too long.
 fn assert_short(answer: &TestResponse, place: &str) {
     assert!(answer.text.len() <= 64 * 1024, "{place}: {} bytes", answer.text.len());
