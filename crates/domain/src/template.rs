@@ -77,7 +77,7 @@ pub struct Button {
     #[cfg_attr(feature = "openapi", schema(max_length = 2000, example = "https://example.com/orders/{{1}}"))]
     pub url: Option<String>,
     /// Example value of the variable, required by WhatsApp.
-    #[cfg_attr(feature = "openapi", schema(max_length = 2000))]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 2000))]
     pub example: Option<String>,
     /// Number to call, in E.164.
     #[cfg_attr(feature = "openapi", schema(max_length = 20))]

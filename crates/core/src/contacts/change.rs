@@ -81,7 +81,8 @@ impl Contacts<'_> {
         let id = parse_id(id, "contact")?;
         let mut errors = Vec::new();
         let mut faults = FieldErrors { errors: &mut errors };
-        faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+        let name = command.display_name.as_deref().filter(|name| !is_blank(name));
+        faults.name("displayName", name, 0, limits::DISPLAY_NAME);
         check_metadata(command.metadata.as_ref(), &mut errors);
         Error::if_any(errors)?;
         let mut tx = self.inner.store.begin().await?;

@@ -255,6 +255,11 @@ async fn an_empty_name_is_none() {
         let changed = app.request("PATCH", &path, Some(json!({"name": name}))).await.expect(200).json();
         assert_eq!(changed["phoneNumber"]["name"], shown);
     }
+    let channels = json!([{"channel": "telegram", "identifier": "4711"}]);
+    let contact = app.post("/v1/contacts", json!({"channels": channels, "displayName": "\t"})).await.expect(201).json();
+    let path = format!("/v1/contacts/{}", contact["id"].as_str().unwrap_or_default());
+    let changed = app.request("PATCH", &path, Some(json!({"displayName": "\t"}))).await.expect(200).json();
+    assert_eq!((contact.get("displayName"), changed.get("displayName")), (None, None));
 }
 
 #[tokio::test]
