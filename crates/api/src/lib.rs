@@ -35,20 +35,23 @@ pub use operations::{NOT_AUDITED, operation_id};
 pub use state::{ApiLimits, ApiState};
 pub use wire::Pace;
 
+use axum::extract::Request;
+
 /// Returns the routes of the API and, alongside, `pages`. All pass the middleware: they get a request id and are counted, and a panic in one is
-/// a 500.
+/// a 500. The fallback of `pages` tells browsers that a path is unknown; others get JSON.
 ///
 /// Serve it with `ConnectInfo<SocketAddr>`, so that failed authentications are counted per client address; otherwise all clients share one
 /// limit.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let routes::Routes { router, routes, .. } = v1::routes();
     let app = state::App::new(state, operations::Operations::of(routes));
+    let lost = pages.clone();
     router
         .merge(node::routes())
         .merge(providers::routes())
-        .fallback(node::not_found)
+        .fallback(async move |request: Request| node::not_found(request, lost).await)
         .method_not_allowed_fallback(node::method_not_allowed)
         .with_state(app.clone())
-        .merge(pages)
+        .merge(pages.reset_fallback())
         .layer(axum::middleware::from_fn_with_state(app, middleware::middleware))
 }

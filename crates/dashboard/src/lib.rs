@@ -44,13 +44,15 @@ mod webhook;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::routing::{get, post};
 use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota, subscriber};
-use nuncio_domain::{UserId, limits};
+use nuncio_domain::{Error, UserId, limits};
 
-use crate::signed::to_page;
+use crate::signed::{nothing_here, refuse, signed_in, to_page};
 
 /// State shared by all pages.
 #[derive(Clone, Debug)]
@@ -69,7 +71,7 @@ const TRIES: u32 = 10;
 /// Second-factor codes per person: rate per minute, and burst. Trying all million codes takes two years.
 const CODES: (u32, u32) = (1, 5);
 
-/// Returns the routes of all pages.
+/// Returns the routes of all pages, with a fallback for unknown addresses.
 ///
 /// Serve them with `ConnectInfo<SocketAddr>`, so that guesses are counted per client address; otherwise all clients share one limit.
 pub fn router(core: Core) -> axum::Router {
@@ -77,7 +79,7 @@ pub fn router(core: Core) -> axum::Router {
     let app =
         App { core, guesses: buckets(limits::GUESSES), tries: buckets(TRIES), codes: Arc::new(Buckets::new(Quota::new(CODES.0, CODES.1))) };
     let watched = axum::middleware::from_fn_with_state(app.clone(), audit::watch);
-    let pages = guests().merge(people_pages()).layer(watched).layer(axum::middleware::map_response(headers::protect));
+    let pages = guests().merge(people_pages()).fallback(unknown).layer(watched).layer(axum::middleware::map_response(headers::protect));
     pages.merge(assets::routes()).with_state(app)
 }
 
@@ -145,6 +147,15 @@ fn people_pages() -> axum::Router<App> {
         .route("/settings/people", get(people::show).post(people::act))
         .route("/settings/project", get(project::show).post(project::act))
         .route("/projects", get(projects::show).post(projects::act))
+}
+
+/// The page of an unknown address.
+async fn unknown(State(app): State<App>, headers: HeaderMap) -> Response {
+    match signed_in(&app, &headers).await {
+        Ok(Some(who)) => refuse(&who, "/", &Error::not_found("page")),
+        Ok(None) => nothing_here(),
+        Err(failed) => failed,
+    }
 }
 
 /// Returns the client address that limits apply to.

@@ -19,6 +19,9 @@ use crate::form::Form;
 use crate::page::failed;
 use crate::shell::{framed, guest};
 
+/// Title of the page of an unknown address.
+const NOTHING: &str = "There is nothing here";
+
 /// Session cookie.
 pub(crate) const SESSION: &str = "nuncio_session";
 
@@ -166,6 +169,12 @@ pub(crate) fn foreign(status: StatusCode) -> Response {
     guest(status, title, &html! { h1 { (title) } p { (text) } p { a class="btn" href="/" { "Home" } } })
 }
 
+/// Tells a visitor who is not signed in that an address is unknown.
+pub(crate) fn nothing_here() -> Response {
+    let content = html! { h1 { (NOTHING) } p { "The address is wrong." } p { a class="btn" href="/" { "Home" } } };
+    guest(StatusCode::NOT_FOUND, NOTHING, &content)
+}
+
 /// Redirects with GET, so that reloading does not repeat a form.
 pub(crate) fn lead_to(path: &str) -> Response {
     let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/"));
@@ -244,12 +253,9 @@ fn needed_role(who: &SignedIn, error: &Error) -> String {
 pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
     let (status, symbol, title, text) = match error.code() {
         ErrorCode::Forbidden => (StatusCode::FORBIDDEN, "key", "Your role does not allow this", needed_role(who, error)),
-        code if code.status() == 404 => (
-            StatusCode::NOT_FOUND,
-            "search",
-            "There is nothing here",
-            "The address is wrong, or belongs to the other environment.".to_owned(),
-        ),
+        code if code.status() == 404 => {
+            (StatusCode::NOT_FOUND, "search", NOTHING, "The address is wrong, or belongs to the other environment.".to_owned())
+        }
         code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", sentence(error.message())),
         _ => {
             let cause = std::error::Error::source(error).map(ToString::to_string);

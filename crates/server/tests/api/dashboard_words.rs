@@ -127,6 +127,39 @@ async fn a_form_after_the_end_of_a_session_says_that_nothing_was_sent() {
     assert_eq!(again.header("location"), "/messages");
 }
 
+// holds: pages.sign_in
+#[tokio::test]
+async fn an_unknown_address_is_a_page_for_browsers_and_json_for_programs() {
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let app = TestApp::start().await;
+    let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+    let ask = async |method: &str, path: &str, accept: &str, cookie: &str| {
+        app.raw(method, path, &[("accept", accept), ("cookie", cookie)], Vec::new()).await.expect(404)
+    };
+    for method in ["GET", "POST"] {
+        let page = ask(method, "/mesages/x", BROWSER, &viewer.cookie).await;
+        assert!(page.header("content-security-policy").starts_with("default-src 'none'"), "{page:?}");
+        assert_eq!((page.header("content-type"), page.header("cache-control")), ("text/html; charset=utf-8", "no-store"));
+        assert!(
+            page.text.contains("There is nothing here") && page.text.contains("<nav") && page.text.contains("href=\"/\">Back"),
+            "{page:?}"
+        );
+        let guest = ask(method, "/mesages/x", BROWSER, "").await.text;
+        assert!(guest.contains("There is nothing here") && guest.contains("href=\"/\">Home") && !guest.contains("<nav"), "{guest}");
+    }
+    for (path, accept) in [
+        ("/v1/mesages", BROWSER),
+        ("/v1", BROWSER),
+        ("/mesages", "*/*"),
+        ("/mesages", ""),
+        ("/mesages", "application/json"),
+        ("/mesages", "application/json, text/html;q=0.5"),
+    ] {
+        let answer = ask("GET", path, accept, &viewer.cookie).await;
+        assert_eq!(answer.json()["code"], "not_found", "{path} {accept}: {}", answer.text);
+    }
+}
+
 // holds: pages.set_up
 #[tokio::test]
 async fn a_second_click_creates_no_second_key() {
