@@ -30,15 +30,13 @@ pub(super) async fn look(app: &App, who: &SignedIn, senders: &[SenderView], send
     let tenant = who.project.tenant(environment);
     let other = Caller { tenant, environment, ..who.caller.clone() };
     let live = if in_live { &who.caller } else { &other };
-    let mut hooked = senders.iter().any(|sender| sender.webhook.is_some());
-    let mut connected = in_live && senders.iter().any(works);
+    // Events of the other environment do not count: a program that gets them gets none of this one.
+    let hooked = senders.iter().any(|sender| sender.webhook.is_some());
     let has_live = if in_live { senders.iter().any(is_connected) } else { !app.core.tenant_config(tenant).await?.connections.is_empty() };
-    // In the live environment, a sender of the other one does not count: its events are only of tests.
-    if !in_live && (has_live || !hooked) {
-        let others = app.core.senders().all(tenant).await?;
-        hooked |= others.iter().any(|sender| sender.webhook.is_some());
-        connected |= others.iter().any(works);
-    }
+    let connected = match in_live {
+        true => senders.iter().any(works),
+        false => has_live && app.core.senders().all(tenant).await?.iter().any(works),
+    };
     // One that fails now has worked if it sent something: its project is past the first steps.
     let sent_live = has_live && !connected && has_messages(app, live, Some("sent,delivered,read")).await?;
     if sent_live || (connected && (if in_live { sends } else { has_messages(app, live, None).await? })) {

@@ -57,6 +57,26 @@ async fn a_project_that_has_sent_live_is_past_its_first_steps() {
     assert!(live.contains("fails</h2>") && !live.contains("Getting started"), "{live}");
 }
 
+// holds: pages.home
+#[tokio::test]
+async fn a_webhook_counts_where_its_events_are() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let hook = async |key: &str| {
+            let sender = app.with_key(key, "GET", "/v1/senders", None).await.expect(200).json()["items"][0]["id"].clone();
+            let path = format!("/v1/senders/{}", sender.as_str().expect("an id"));
+            app.with_key(key, "PATCH", &path, Some(json!({"webhookUrl": "https://example.com/hooks"}))).await.expect(200);
+        };
+        hook(&app.live_key).await;
+        assert!(browser.page("/").await.contains("Set a webhook"), "that of the live environment gets no tests");
+        browser.submit("/world", &[("world", "live"), ("to", "/")]).await.expect(303);
+        assert!(!browser.page("/").await.contains("Set a webhook"));
+        browser.submit("/world", &[("world", "test"), ("to", "/")]).await.expect(303);
+        hook(&app.test_key).await;
+        assert!(!browser.page("/").await.contains("Set a webhook"));
+    }
+}
+
 // holds: pages.home, pages.roles
 #[tokio::test]
 async fn only_an_owner_is_led_to_the_form_of_a_key() {
