@@ -70,7 +70,7 @@ async function firstRun() {
   const page = await person();
   await page.goto(firstLink);
   await look(page, "begin");
-  await page.fill("[name=name]", "Acme");
+  await page.fill("[name=project]", "Acme");
   await page.fill("[name=email]", "owner@example.net");
   await page.fill("[name=password]", "correct horse battery");
   await page.click("button.go");

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use nuncio_core::invitations::{CreateInvitation, InvitationView, ListInvitations};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::invitation::InvitationStatus;
-use nuncio_domain::{Error, Result};
+use nuncio_domain::{FieldError, Result};
 
 use crate::App;
 use crate::components::{
@@ -126,25 +126,31 @@ fn new(app: &App, who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
     form_panel(who, "Invite a client", PLACE, body)
 }
 
-fn command(form: &Form) -> Result<CreateInvitation> {
+fn command(form: &Form) -> CreateInvitation {
     let given = |name: &str| Some(form.get(name).trim().to_owned()).filter(|text| !text.is_empty());
-    let days =
-        given("expiresInDays").map(|text| text.parse().map_err(|_| Error::field("expiresInDays", format!("is {text:?}; must be 1 to 30"))));
+    let mut unreadable = Vec::new();
+    let days = given("expiresInDays").and_then(|text| {
+        let read = text.parse().ok();
+        if read.is_none() {
+            unreadable.push(FieldError::new("expiresInDays", format!("is {text:?}; must be 1 to 30")));
+        }
+        read
+    });
     let codes = |list: String| list.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
     let countries = given("allowedPhoneCountries").map(codes);
-    Ok(CreateInvitation {
+    CreateInvitation {
         client_name: given("clientName"),
         client_email: given("clientEmail"),
         allowed_phone_countries: countries,
-        expires_in_days: days.transpose()?,
+        expires_in_days: days,
+        unreadable,
         ..CreateInvitation::default()
-    })
+    }
 }
 
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, Posted(form): Posted) -> Response {
     let once = key(&form.get("once"));
-    let created = async { app.core.invitations().create(&who.caller, command(&form)?, once.as_deref()).await };
-    let error = match created.await {
+    let error = match app.core.invitations().create(&who.caller, command(&form), once.as_deref()).await {
         Ok(created) => return page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&created)).await,
         Err(error) => error,
     };

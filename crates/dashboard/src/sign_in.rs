@@ -172,7 +172,7 @@ fn form_to_begin(project: &str, email: &str, faults: &Faults) -> Markup {
         div { h1 { "Become the owner" } p class="soft" { "This link works once. You will own this server." } }
         (faults.summary())
         form class="stack" method="post" {
-            (field("name", "Project", "What your messages are for, such as the name of your shop. You can rename it later.", "text", project, "organization").show(faults))
+            (field("project", "Project", "What your messages are for, such as the name of your shop. You can rename it later.", "text", project, "organization").show(faults))
             (field("email", "Your email address", "", "email", email, "username").show(faults))
             (field("password", "Password", "At least 12 characters. A few words that you can remember are best.", "password", "", "new-password").show(faults))
             button class="btn go wide" { "Begin" }
@@ -191,7 +191,7 @@ pub(crate) async fn own(State(app): State<App>, Path(token): Path<String>, reque
         Ok(form) => form,
         Err(status) => return foreign(status),
     };
-    let (project, email) = (form.get("name"), form.get("email"));
+    let (project, email) = (form.get("project"), form.get("email"));
     let new = NewUser { email: email.clone(), password: Redacted::new(form.get("password")) };
     match app.core.users().begin(&token, &project, &new).await {
         Ok(cookie) => begin_session(&app, &cookie, "/"),

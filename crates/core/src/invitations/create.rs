@@ -46,6 +46,9 @@ pub struct CreateInvitation {
     /// Allowed countries (ISO 3166-1 alpha-2) of the client's own number; absent or empty means any.
     #[schema(max_items = 250, value_type = Option<Vec<CountryCode>>)]
     pub allowed_phone_countries: Option<Vec<String>>,
+    /// Fields that a page could not read, reported with all other errors.
+    #[serde(skip)]
+    pub unreadable: Vec<FieldError>,
 }
 
 /// A country by ISO 3166-1 alpha-2.
@@ -86,7 +89,7 @@ impl Invitations<'_> {
     }
 
     fn plan(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
-        let mut errors = Vec::new();
+        let mut errors = asked.unreadable;
         errors.extend(asked.client_name.as_ref().and_then(|name| line::check("clientName", name, 0, limits::INVITATION_NAME)));
         let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {
             text.map(|text| {

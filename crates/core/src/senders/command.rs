@@ -1,5 +1,6 @@
 //! Requests about senders.
 
+use nuncio_domain::FieldError;
 use nuncio_domain::event::EventType;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -75,6 +76,9 @@ pub struct UpdateSender {
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<f64>, required = false, minimum = 0, maximum = 1_000_000_000)]
     pub daily_spend_limit: Option<Option<Number>>,
+    /// Fields that a page could not read, reported with all other errors.
+    #[serde(skip)]
+    pub unreadable: Vec<FieldError>,
 }
 
 impl From<CreateSender> for UpdateSender {
@@ -89,6 +93,7 @@ impl From<CreateSender> for UpdateSender {
             email_receiving_enabled: create.email_receiving_enabled,
             allowed_countries: create.allowed_countries.map(Some),
             daily_spend_limit: create.daily_spend_limit.map(Some),
+            unreadable: Vec::new(),
         }
     }
 }

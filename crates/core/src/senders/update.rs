@@ -27,7 +27,7 @@ impl Senders<'_> {
         let borne = sender.phone_number.clone();
         let shown = self.one_view(&mut *tx, tenant, sender.clone(), None).await?;
         let before = tx.find_webhook(tenant, Some(id)).await?;
-        let mut errors = Vec::new();
+        let mut errors = change.unreadable.clone();
         change.apply(&mut sender, &mut errors);
         let fate = change.webhook(self, before.as_ref(), &mut errors);
         Error::if_any(errors)?;

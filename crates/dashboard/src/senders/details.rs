@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use nuncio_core::senders::{SenderView, UpdateSender};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Error, Result, address};
+use nuncio_domain::{FieldError, address};
 
 use crate::components::{Faults, Field, dollars, form_key, may_change, words};
 use crate::form::Form;
@@ -59,22 +59,27 @@ fn form(who: &SignedIn, sender: &SenderView, (faults, typed): (&Faults, Option<&
 }
 
 /// Reads the form.
-pub(super) fn read(form: &Form) -> Result<UpdateSender> {
+pub(super) fn read(form: &Form) -> UpdateSender {
     let given = |name: &str| Some(form.get(name).trim().to_owned()).filter(|text| !text.is_empty());
     let countries: Vec<String> =
         form.get("allowedCountries").split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
-    let limit = given("dailySpendLimit").map(|text| {
-        let wrong = || Error::field("dailySpendLimit", format!("is {text:?}; must be an amount such as 25.50"));
-        text.parse::<serde_json::Number>().map_err(|_| wrong())
+    let mut unreadable = Vec::new();
+    let limit = given("dailySpendLimit").and_then(|text| {
+        let read = text.parse().ok();
+        if read.is_none() {
+            unreadable.push(FieldError::new("dailySpendLimit", format!("is {text:?}; must be an amount such as 25.50")));
+        }
+        read
     });
-    Ok(UpdateSender {
+    UpdateSender {
         name: Some(form.get("name").trim().to_owned()),
         phone_number: Some(to_e164(&form.get("phoneNumber"))),
         allowed_countries: Some(Some(countries).filter(|countries| !countries.is_empty())),
-        daily_spend_limit: Some(limit.transpose()?),
+        daily_spend_limit: Some(limit),
         email_receiving_enabled: Some(form.get("emailReceivingEnabled") == "on"),
+        unreadable,
         ..UpdateSender::default()
-    })
+    }
 }
 
 /// Normalises a phone number to E.164; one that cannot be parsed stays, and is rejected later with its field name.

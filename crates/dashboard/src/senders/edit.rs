@@ -60,10 +60,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     let verb = form.get("do");
     let (senders, caller, own) = (app.core.senders(), &who.caller, format!("/senders/{id}"));
     let done: Result<Option<Redacted<String>>> = match verb.as_str() {
-        "save" => match details::read(&form) {
-            Ok(change) => senders.update(caller, &id, change).await.map(|_| None),
-            Err(error) => Err(error),
-        },
+        "save" => senders.update(caller, &id, details::read(&form)).await.map(|_| None),
         "default" => {
             senders.update(caller, &id, UpdateSender { set_as_default: Some(true), ..UpdateSender::default() }).await.map(|_| None)
         }

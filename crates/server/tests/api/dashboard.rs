@@ -93,10 +93,14 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         let link = format!("/begin/{token}");
         browser.get("/begin/nonsense").await.expect(404);
         assert!(browser.page(&link).await.contains("Become the owner"));
-        let short = browser.send(&link, &[("name", "Acme"), ("email", "Ada@example.net"), ("password", "short")]).await.expect(400);
+        let short = browser.send(&link, &[("project", "Acme"), ("email", "Ada@example.net"), ("password", "short")]).await.expect(400);
         assert!(short.text.contains("has 5 characters; must have at least 12") && short.text.contains("value=\"Acme\""), "{}", short.text);
         assert!(!short.text.contains("value=\"short\""), "a password is not shown");
-        let begun = browser.send(&link, &[("name", "Acme"), ("email", "ada@example.net"), ("password", PASSWORD)]).await.expect(303);
+        let all = browser.send(&link, &[("project", ""), ("email", "ada"), ("password", "short")]).await.expect(400).text;
+        for field in ["project", "email", "password"] {
+            assert!(all.contains(&format!("id=\"{field}-fault\"")) && all.contains(&format!("href=\"#{field}\"")), "{field}: {all}");
+        }
+        let begun = browser.send(&link, &[("project", "Acme"), ("email", "ada@example.net"), ("password", PASSWORD)]).await.expect(303);
         browser.remember(&begun);
         assert!(browser.page("/").await.contains("Getting started"));
         app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
@@ -105,7 +109,7 @@ async fn the_first_person_begins_by_a_link_that_works_once() {
         assert_eq!(app.get("/v1/me").await.expect(200).json()["project"]["name"], "Acme");
         assert!(browser.page("/settings/people").await.contains("ada@example.net"));
         browser.get(&link).await.expect(404);
-        let again = browser.send(&link, &[("name", "x"), ("email", "eve@example.net"), ("password", PASSWORD)]).await;
+        let again = browser.send(&link, &[("project", "x"), ("email", "eve@example.net"), ("password", PASSWORD)]).await;
         assert_eq!(again.status, 404);
         assert!(app.holders(PASSWORD).await.is_empty(), "only a hash is kept");
         // Signing out also ends the session for copies of the cookie.

@@ -60,9 +60,10 @@ async fn a_sender_has_a_number_and_limits() {
         viewer.submit(&own, &good).await.expect(403);
         let bad = [("do", "save"), ("name", "Shop"), ("phoneNumber", "12"), ("allowedCountries", "Spain"), ("dailySpendLimit", "lots")];
         let wrong = browser.submit(&own, &bad).await.expect(400);
-        assert!(wrong.text.contains("id=\"dailySpendLimit-fault\"") && wrong.text.contains("value=\"lots\""), "{}", wrong.text);
-        let wrong = browser.submit(&own, &bad[..4]).await.expect(400);
-        assert!(wrong.text.contains("id=\"phoneNumber-fault\"") && wrong.text.contains("value=\"12\""), "{}", wrong.text);
+        for (field, typed) in &bad[2..] {
+            let shown = [format!("id=\"{field}-fault\""), format!("value=\"{typed}\"")];
+            assert!(shown.iter().all(|part| wrong.text.contains(part)), "{field}: {}", wrong.text);
+        }
 
         browser.submit(&own, &[&good[..], &[("emailReceivingEnabled", "on")]].concat()).await.expect(303);
         let page = browser.page(&own).await;

@@ -55,6 +55,9 @@ async fn what_is_wrong_in_a_list_stands_at_the_field_of_the_list() {
     assert!(page.contains("id=\"allowedCountries-fault\"") && page.contains("href=\"#allowedCountries\""), "{page}");
     let page = browser.submit("/invitations", &[("allowedPhoneCountries", "Spain")]).await.expect(400).text;
     assert!(page.contains("id=\"allowedPhoneCountries-fault\""), "{page}");
+    let all = [("clientEmail", "ana"), ("allowedPhoneCountries", "Spain"), ("expiresInDays", "many")];
+    let page = browser.submit("/invitations", &all).await.expect(400).text;
+    assert!(all.iter().all(|(field, _)| page.contains(&format!("id=\"{field}-fault\""))), "all at once: {page}");
 
     // A comma at the end names no country. The label belongs to the field, which shares its name with no icon.
     let made = browser.submit("/invitations", &[("allowedPhoneCountries", "es,")]).await.expect(201).text;
