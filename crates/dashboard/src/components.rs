@@ -410,9 +410,7 @@ impl<'a> Field<'a> {
     /// Renders the input, with the range of a number.
     pub(crate) fn within(&self, faults: &Faults, range: Option<(i64, i64)>) -> Markup {
         let (fault, focused) = (faults.get(self.id), faults.is_first(self.id));
-        let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.id));
-        let parts: Vec<String> = hint.iter().cloned().chain(fault.map(|_| format!("{}-fault", self.id))).collect();
-        let described = (!parts.is_empty()).then(|| parts.join(" "));
+        let described = described(self.id, self.hint, fault);
         html! {
             div class="field" {
                 label for=(self.id) { (self.label) @if !self.required { " " span class="opt" { "optional" } } }
@@ -424,20 +422,50 @@ impl<'a> Field<'a> {
                         accept=[Some(self.accept).filter(|accept| !accept.is_empty())] min=[range.map(|(least, _)| least)] max=[range.map(|(_, most)| most)]
                         required[self.required] aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] autofocus[focused];
                 }
-                @if let Some(message) = fault { p class="fault" id={ (self.id) "-fault" } { (message) } }
-                @if let Some(id) = hint { p class="hint" id=(id) { (self.hint) } }
+                (notes(self.id, self.hint, fault))
             }
         }
     }
 }
 
-/// Renders a selection. `options`: values and labels.
+/// Renders the selection of a filter. `options`: values and labels.
 pub(crate) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: &str, shown: bool) -> Markup {
     html! {
         label class=[(!shown).then_some("sr")] for=(name) { (label) }
-        select class="in" id=(name) name=(name) {
-            @for (value, word) in options { option value=(value) selected[*value == chosen] { (word) } }
+        select class="in" id=(name) name=(name) { (choices(options, chosen)) }
+    }
+}
+
+/// Renders the selection of a form, with its error.
+pub(crate) fn choice(name: &str, label: &str, options: &[(&str, &str)], chosen: &str, hint: &str, faults: &Faults) -> Markup {
+    let fault = faults.get(name);
+    let described = described(name, hint, fault);
+    html! {
+        div class="field" {
+            label for=(name) { (label) }
+            select class="in" id=(name) name=(name) aria-describedby=[described] aria-invalid=[fault.map(|_| "true")] autofocus[faults.is_first(name)] {
+                (choices(options, chosen))
+            }
+            (notes(name, hint, fault))
         }
+    }
+}
+
+fn choices(options: &[(&str, &str)], chosen: &str) -> Markup {
+    html! { @for (value, word) in options { option value=(value) selected[*value == chosen] { (word) } } }
+}
+
+/// Returns the ids of the hint and the error of a field.
+fn described(id: &str, hint: &str, fault: Option<&str>) -> Option<String> {
+    let parts = [(!hint.is_empty()).then(|| format!("{id}-hint")), fault.map(|_| format!("{id}-fault"))];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" ")).filter(|ids| !ids.is_empty())
+}
+
+/// Renders the error and the hint of a field.
+fn notes(id: &str, hint: &str, fault: Option<&str>) -> Markup {
+    html! {
+        @if let Some(message) = fault { p class="fault" id={ (id) "-fault" } { (message) } }
+        @if !hint.is_empty() { p class="hint" id={ (id) "-hint" } { (hint) } }
     }
 }
 

@@ -14,7 +14,7 @@ use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result, Timestamp};
 
 use crate::App;
 use crate::components::{
-    Faults, Field, ask_first, data_table, empty, form_key, form_panel, head, icon, panel, select, state, time, value, words,
+    Faults, Field, ask_first, choice, data_table, empty, form_key, form_panel, head, icon, panel, state, time, value, words,
 };
 use crate::form::Form;
 use crate::messages::new::{key, once};
@@ -123,7 +123,7 @@ fn new_key(app: &App, who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
                 }
             }
         }
-        div class="field" { (select("expires", "Expires", &LIVES, &life, true)) }
+        (choice("expires", "Expires", &LIVES, &life, "", faults))
         div class="row" { button class="btn go" { "Create key" } }
     };
     form_panel(who, "New key", PLACE, body)

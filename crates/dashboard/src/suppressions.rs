@@ -10,7 +10,7 @@ use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
 use crate::components::{
-    Faults, Field, ask_first, channel, data_table, empty, form_key, form_panel, head, may_change, pager, select, time, words,
+    Faults, Field, ask_first, channel, choice, data_table, empty, form_key, form_panel, head, may_change, pager, time, words,
 };
 use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
@@ -70,7 +70,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
             (form_panel(who, "Add a recipient", PLACE, html! {
                 (faults.summary())
                 (Field::new("identifier", "Recipient", "A phone number with its country code, an email address, or a chat id.", &typed.get("identifier")).show(faults))
-                div class="field" { (select("channel", "Channel", &CHANNELS, &typed.get("channel"), true)) }
+                (choice("channel", "Channel", &CHANNELS, &typed.get("channel"), "", faults))
                 div class="row" { button class="btn go" { "Do not contact" } }
             }))
         }

@@ -15,7 +15,7 @@ use super::act::time_value;
 use super::content::Content;
 use crate::App;
 use crate::components::{
-    Faults, Field, channel, channels, count, counted, data_table, figure, form_key, form_panel, icon, money, panel, select, state, words,
+    Faults, Field, channel, channels, choice, count, counted, data_table, figure, form_key, form_panel, icon, money, panel, state, words,
 };
 use crate::messages::new::once;
 use crate::upload::{file_field, invalid_rows};
@@ -134,7 +134,7 @@ fn mapping(previewed: &ImportPreview) -> Markup {
 
 fn from_contacts(who: &SignedIn, broadcast: &BroadcastView, variables: &[String], said: &Said) -> Markup {
     let body = html! {
-        div class="field" { (select("channel", "Reachable by", &channels(("", "Any channel")), &said.channel, true)) }
+        (choice("channel", "Reachable by", &channels(("", "Any channel")), &said.channel, "", &said.faults))
         (Field { required: false, ..Field::new("ofCountries", "In these countries", "Such as ES,MX.", &said.countries) }.show(&said.faults))
         @if !variables.is_empty() {
             p class="soft" { "Enter the field of the contact that fills each variable: name, country, or metadata.city for your own field city." }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::content::{Content, given};
 use crate::App;
-use crate::components::{Faults, channels, form_key, head, select};
+use crate::components::{Faults, channels, choice, form_key, head};
 use crate::form::Form;
 use crate::messages::new::{key, made, once};
 use crate::shell::framed;
@@ -106,14 +106,11 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
                 (faults.summary())
                 (typed.content.name_field(faults))
                 div class="fields" {
-                    div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
-                    div class="field" { (select("sender", "From", &options, &typed.sender, true)) }
+                    (choice("channel", "Channel", &CHANNELS, chosen, "", faults))
+                    (choice("sender", "From", &options, &typed.sender, "", faults))
                 }
                 @if !templates.is_empty() {
-                    div class="field" {
-                        (select("template", "Template", &with, &typed.template, true))
-                        p class="hint" { "Its variables are filled from the columns of your file. Leave the text empty." }
-                    }
+                    (choice("template", "Template", &with, &typed.template, "Its variables are filled from the columns of your file. Leave the text empty.", faults))
                 }
                 (typed.content.text_fields(faults))
             }

@@ -10,7 +10,7 @@ use nuncio_domain::{Channel, Error, Result};
 
 use super::{Said, people};
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channels, form_key, select};
+use crate::components::{Faults, Field, ask_first, channels, choice, form_key};
 use crate::form::{Form, recipient};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
 
@@ -73,7 +73,7 @@ fn address_fields(said: &Said, contact: Option<&ContactView>) -> Markup {
             (None, _) => {},
         }
         (Field::new("identifier", "Number or address", "A phone number with its country code, an email address, or a chat ID.", &said.typed.get("identifier")).show(&said.faults))
-        div class="field" { (select("channel", "Channel", &CHANNELS, &said.typed.get("channel"), true)) }
+        (choice("channel", "Channel", &CHANNELS, &said.typed.get("channel"), "", &said.faults))
     }
 }
 

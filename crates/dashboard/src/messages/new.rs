@@ -9,7 +9,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Environment, Error, ErrorCode, RequestedChannel, Result, sms};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, channels, form_key, head, icon, money, panel, select, words};
+use crate::components::{Faults, Field, channel, channels, choice, form_key, head, icon, money, panel, words};
 use crate::form::{Form, recipient};
 use crate::shell::framed;
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
@@ -153,7 +153,7 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
                 div class="body" {
                     (faults.summary())
                     (Field::new("to", "To", "A phone number with its country code, an email address, or a chat id.", &typed.to).show(faults))
-                    div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
+                    (choice("channel", "Channel", &CHANNELS, chosen, "", faults))
                     (Field { required: false, ..Field::new("subject", "Subject", "For emails.", &typed.subject) }.show(faults))
                     (Field { kind: "textarea", ..Field::new("text", "Message", "", &typed.text) }.show(faults))
                 }

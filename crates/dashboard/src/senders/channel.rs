@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::show::health;
 use crate::App;
-use crate::components::{Faults, ask_first, channel as named, form_key, head, icon, json_text, may_change, select, words};
+use crate::components::{Faults, ask_first, channel as named, choice, form_key, head, icon, json_text, may_change, select, words};
 use crate::form::Form;
 use crate::labels::{capitalised, label};
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
@@ -129,7 +129,7 @@ async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: O
         @if let Some(tested) = &said.tested { (answer(tested, said.saved)) }
         (said.faults.summary())
         @if may_change(who) {
-            @if kinds.len() > 1 { (choice(&kinds, chosen, &action)) }
+            @if kinds.len() > 1 { (which_kind(&kinds, chosen, &action)) }
             @if let Some(kind) = chosen { (settings(who, kind, now.as_ref(), said, &action)) }
         } @else if let Some(now) = &now { (facts(now)) }
     })
@@ -155,7 +155,7 @@ fn answer(tested: &Result<String, String>, saved: bool) -> Markup {
     }
 }
 
-fn choice(kinds: &[Kind], chosen: Option<&Kind>, action: &str) -> Markup {
+fn which_kind(kinds: &[Kind], chosen: Option<&Kind>, action: &str) -> Markup {
     let mut options = vec![("", "Choose")];
     options.extend(kinds.iter().map(|kind| (kind.name, kind.name)));
     html! {
@@ -210,15 +210,7 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
     }
     hint.push_str(&format!(" In the API: {}.", field.name));
     let label = label(field.name);
-    let choice = |options: &[(&str, &str)]| {
-        html! {
-            div class="field" {
-                (select(field.name, &label, options, &value, true))
-                @if let Some(message) = said.faults.get(field.name) { p class="fault" { (message) } }
-                p class="hint" { (hint) }
-            }
-        }
-    };
+    let choice = |options: &[(&str, &str)]| choice(field.name, &label, options, &value, &hint, &said.faults);
     match field.kind {
         FieldKind::OneOf(choices) => {
             let options: Vec<(&str, &str)> =

@@ -10,7 +10,7 @@ use nuncio_domain::profile::Vertical;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, form_key, head, may_change, select, words};
+use crate::components::{Faults, Field, choice, form_key, head, may_change, words};
 use crate::form::Form;
 use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
@@ -108,7 +108,7 @@ fn form(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> Mar
                     (field("email", "Email address", "", "email", &profile.email))
                     (field(SITES[0], "Web site", "", "url", site(0)))
                     (field(SITES[1], "Second web site", "", "url", site(1)))
-                    div class="field" { (select("vertical", "Industry", &VERTICALS, &value("vertical", profile.vertical.as_str()), true)) }
+                    (choice("vertical", "Industry", &VERTICALS, &value("vertical", profile.vertical.as_str()), "", &said.faults))
                 }
             }
             footer { button class="btn go push" name="do" value="save" { "Save" } }
@@ -127,7 +127,7 @@ fn picture(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> 
             form class="body" method="post" action=(action) {
                 (form_key(who))
                 (field.show(&said.faults))
-                div class="field" { (select("mimeType", "Type", &PICTURES, &typed.map(|typed| typed.get("mimeType")).unwrap_or_default(), true)) }
+                (choice("mimeType", "Type", &PICTURES, &typed.map(|typed| typed.get("mimeType")).unwrap_or_default(), "", &said.faults))
                 div class="row" { button class="btn" name="do" value="picture" { "Set the picture" } }
             }
         }

@@ -205,6 +205,11 @@ async fn errors_name_the_labels_of_fields() {
     let page = browser.submit("/invitations", &[("allowedPhoneCountries", "Spain")]).await.expect(400).text;
     assert!(page.contains(">Countries of their number is &quot;SPAIN&quot;; must be"), "{page}");
     assert_eq!(page.matches(" autofocus").count(), 1, "browsers scroll to it: {page}");
+    let unknown = [("name", "News"), ("channel", "sms"), ("text", "x"), ("sender", "snd_01hgw2bbg0e9tatjpp9vyrkcyk")];
+    let page = browser.submit("/broadcasts/new", &unknown).await.expect(400).text;
+    let choice = page.split("<select class=\"in\" id=\"sender\"").nth(1).and_then(|rest| rest.split('>').next()).expect("the choice");
+    assert!(choice.contains(" autofocus") && choice.contains("aria-describedby=\"sender-fault\""), "also to a choice: {page}");
+    assert!(page.matches(" autofocus").count() == 1 && page.contains("id=\"sender-fault\""), "{page}");
     let faulty = [("name", "x"), ("channel", "email"), ("text", "x")];
     let made = browser.submit("/broadcasts/new", &faulty).await.expect(303).header("location").to_owned();
     add(&app, made.trim_start_matches("/broadcasts/"), ["ana@example.org".to_owned()]).await;
