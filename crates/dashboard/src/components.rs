@@ -296,7 +296,7 @@ fn field_of(path: &str) -> &str {
 fn worded(message: &str) -> String {
     match message.strip_prefix("messageType text requires ") {
         Some(wanted) => format!("is empty; a message needs {wanted}"),
-        None => message.to_owned(),
+        None => message.replace("headerContent", "the header content").replace("headerType", "the header"),
     }
 }
 

@@ -18,9 +18,9 @@ const OF_PERSON: usize = 3 * (limits::EMAIL_HTML_BYTES + limits::EMAIL_TEXT_BYTE
 #[derive(Debug, Default)]
 pub(crate) struct Form(HashMap<String, String>);
 
-impl FromIterator<(&'static str, String)> for Form {
-    fn from_iter<I: IntoIterator<Item = (&'static str, String)>>(fields: I) -> Self {
-        Self(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+impl<N: Into<String>> FromIterator<(N, String)> for Form {
+    fn from_iter<I: IntoIterator<Item = (N, String)>>(fields: I) -> Self {
+        Self(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 }
 

@@ -7,21 +7,31 @@ use maud::{Markup, html};
 use nuncio_core::senders::SenderView;
 use nuncio_core::templates::{CreateTemplate, ListTemplates, SubmitTemplate, TemplateView, UpdateTemplate};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::template::{Button, Category, Status};
-use nuncio_domain::{Channel, Error, ErrorCode, Result};
-use serde_json::json;
+use nuncio_domain::template::{Button, ButtonType, Category, HeaderType, Status};
+use nuncio_domain::{Channel, Error, ErrorCode, Result, limits};
 
 use crate::App;
 use crate::components::{
-    Faults, Field, ask_first, changed_meanwhile, data_table, empty, form_key, form_panel, head, icon, may_change, pager, panel, select,
-    state, time, value, words,
+    Faults, Field, ask_first, changed_meanwhile, choice, data_table, empty, form_key, form_panel, head, icon, may_change, pager, panel,
+    select, state, time, value, words,
 };
-use crate::form::Form;
+use crate::form::{Form, recipient};
 use crate::shell::{framed, shell};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/templates";
 const CATEGORIES: [(&str, &str); 3] = [("UTILITY", "Utility"), ("MARKETING", "Marketing"), ("AUTHENTICATION", "Authentication")];
+const HEADERS: [(&str, &str); 5] = [("", "None"), ("text", "Text"), ("image", "Image"), ("video", "Video"), ("document", "Document")];
+const BUTTON_TYPES: [(&str, &str); 4] =
+    [("quick_reply", "Reply with its label"), ("url", "Open a page"), ("phone", "Call a number"), ("otp", "Copy a one-time code")];
+/// Fields of a button that are empty if there is none.
+const PARTS: [&str; 3] = [LABEL, TARGET, EXAMPLE];
+const LABEL: &str = "label";
+const TARGET: &str = "address_or_number";
+const EXAMPLE: &str = "example";
+/// Fields of the texts of single channels, with their titles.
+const OWN_TEXTS: [(&str, &str); 3] =
+    [("smsBody", "Text for SMS"), ("telegramBody", "Text for Telegram"), ("instagramBody", "Text for Instagram")];
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     let list = ListTemplates { cursor: asked.get("cursor"), ..ListTemplates::default() };
@@ -86,13 +96,55 @@ fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) ->
     framed(status, who, PLACE, "New template", &content)
 }
 
-/// Renders the fields of the content, in a new template and in one that is changed.
+/// Renders the fields of the content, in a new template and in one that is changed. Those that few templates have are closed.
 fn texts(typed: &Form, faults: &Faults) -> Markup {
+    let field = |name: &str, label: &str, hint: &str, kind: &str| {
+        Field { kind, required: name == "body", ..Field::new(name, label, hint, &typed.get(name)) }.show(faults)
+    };
+    let is_used = |name: &str| !typed.get(name).is_empty() || faults.has(name);
+    let has_button = (1..=limits::BUTTONS).any(|number| PARTS.into_iter().any(|part| is_used(&button_field(number, part))));
     html! {
-        (Field { kind: "textarea", ..Field::new("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", &typed.get("body")) }.show(faults))
-        (Field { required: false, ..Field::new("footer", "Footer", "For WhatsApp.", &typed.get("footer")) }.show(faults))
-        (Field { kind: "textarea", required: false, ..Field::new("smsBody", "Text for SMS", "If it should differ, such as a shorter one.", &typed.get("smsBody")) }.show(faults))
-        div class="field" { (select("category", "WhatsApp category", &CATEGORIES, &typed.get("category"), true)) }
+        (field("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", "textarea"))
+        details open[OWN_TEXTS.into_iter().any(|(name, _)| is_used(name))] {
+            summary { "Other texts for SMS, Telegram and Instagram" }
+            div class="stack" { @for (name, label) in OWN_TEXTS { (field(name, label, "If it should differ.", "textarea")) } }
+        }
+        details open[has_button || ["headerType", "headerContent", "footer"].into_iter().any(is_used)] {
+            summary { "Header, footer and buttons" }
+            div class="stack" {
+                div class="fields" {
+                    (choice("headerType", "Header", &HEADERS, &typed.get("headerType"), "", faults))
+                    (field("headerContent", "Header content", "At most 60 characters with at most one variable, or the URL of the media.", "text"))
+                }
+                (field("footer", "Footer", "At most 60 characters, without variables.", "text"))
+                @for number in 1..=limits::BUTTONS { (button_fields(number, typed, faults)) }
+            }
+        }
+        (choice("category", "WhatsApp category", &CATEGORIES, &typed.get("category"), "", faults))
+    }
+}
+
+/// Returns the name of a field of a button.
+fn button_field(number: usize, part: &str) -> String {
+    format!("button_{number}_{part}")
+}
+
+fn button_fields(number: usize, typed: &Form, faults: &Faults) -> Markup {
+    let field = |part: &str, label: &str, hint: &str| {
+        let name = button_field(number, part);
+        Field { required: false, ..Field::new(&name, label, hint, &typed.get(&name)) }.show(faults)
+    };
+    let kind = button_field(number, "type");
+    html! {
+        fieldset class="field" {
+            legend { "Button " (number) }
+            div class="fields" {
+                (choice(&kind, "Action", &BUTTON_TYPES, &typed.get(&kind), "", faults))
+                (field(LABEL, "Label", "At most 25 characters; empty for no button."))
+                (field(TARGET, "Address or number", "Of the page or the call. An address can end in {{1}}."))
+                (field(EXAMPLE, "Example", "A value of that {{1}}, for WhatsApp."))
+            }
+        }
     }
 }
 
@@ -101,11 +153,25 @@ fn form_of(template: &TemplateView) -> Form {
     let optional = |text: &Option<String>| text.clone().unwrap_or_default();
     let fields = [
         ("body", template.body.clone()),
-        ("footer", optional(&template.footer)),
         ("smsBody", optional(&template.sms_body)),
+        ("telegramBody", optional(&template.telegram_body)),
+        ("instagramBody", optional(&template.instagram_body)),
+        ("headerType", template.header_type.map(|kind| kind.to_string()).unwrap_or_default()),
+        ("headerContent", optional(&template.header_content)),
+        ("footer", optional(&template.footer)),
         ("category", template.category.to_string()),
     ];
-    fields.into_iter().collect()
+    let buttons = template.buttons.iter().zip(1..).flat_map(|(button, number)| {
+        let target = button.url.as_ref().or(button.phone_number.as_ref()).cloned();
+        let parts = [
+            ("type", button.kind.to_string()),
+            (LABEL, button.text.clone()),
+            (TARGET, optional(&target)),
+            (EXAMPLE, optional(&button.example)),
+        ];
+        parts.map(|(part, value)| (button_field(number, part), value))
+    });
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(buttons).collect()
 }
 
 /// Returns an optional field, if it is not blank.
@@ -113,16 +179,81 @@ fn given(form: &Form, name: &str) -> Option<String> {
     Some(form.get(name)).filter(|text| !text.trim().is_empty())
 }
 
-pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    let command = json!({"name": form.get("name").trim(), "language": form.get("language").trim(), "body": form.get("body"),
-        "footer": given(&form, "footer"), "smsBody": given(&form, "smsBody"), "whatsappCategory": given(&form, "category")});
-    let made = async {
-        let command: CreateTemplate = serde_json::from_value(command).map_err(|error| Error::field("category", error.to_string()))?;
-        app.core.templates().create(&who.caller, command, None).await
+/// Reads the buttons, each with its number in the form. One with empty fields is none.
+fn buttons(form: &Form) -> Vec<(usize, Button)> {
+    let read = |number| {
+        let part = |part| given(form, &button_field(number, part)).map(|text| text.trim().to_owned());
+        let [text, target, example] = PARTS.map(part);
+        if text.is_none() && target.is_none() && example.is_none() {
+            return None;
+        }
+        let kind = ButtonType::parse(&form.get(&button_field(number, "type"))).unwrap_or(ButtonType::QuickReply);
+        let (url, phone_number) = if kind == ButtonType::Phone { (None, target.map(|number| recipient(&number))) } else { (target, None) };
+        Some((number, Button { kind, text: text.unwrap_or_default(), url, example, phone_number }))
     };
-    match made.await {
+    (1..=limits::BUTTONS).filter_map(read).collect()
+}
+
+/// Reads the form of a new template.
+fn command(form: &Form) -> CreateTemplate {
+    CreateTemplate {
+        name: form.get("name").trim().to_owned(),
+        language: form.get("language").trim().to_owned(),
+        body: form.get("body"),
+        sms_body: given(form, "smsBody"),
+        telegram_body: given(form, "telegramBody"),
+        instagram_body: given(form, "instagramBody"),
+        whatsapp_category: Category::parse(&form.get("category")),
+        header_type: HeaderType::parse(&form.get("headerType")),
+        header_content: given(form, "headerContent"),
+        footer: given(form, "footer"),
+        variables: None,
+        buttons: Some(buttons(form).into_iter().map(|(_, button)| button).collect()),
+    }
+}
+
+/// Reads the form that changes a template.
+fn change(form: &Form) -> UpdateTemplate {
+    let new = command(form);
+    UpdateTemplate {
+        body: Some(new.body),
+        sms_body: Some(new.sms_body),
+        telegram_body: Some(new.telegram_body),
+        instagram_body: Some(new.instagram_body),
+        whatsapp_category: new.whatsapp_category,
+        header_type: Some(new.header_type),
+        header_content: Some(new.header_content),
+        footer: Some(new.footer),
+        variables: None,
+        buttons: new.buttons,
+        expected_version: version_of(form),
+    }
+}
+
+/// Returns the errors under the names of the form fields.
+fn faults(error: &Error, form: &Form) -> Faults {
+    let numbers: Vec<usize> = buttons(form).into_iter().map(|(number, _)| number).collect();
+    Faults::of(error).renamed(|path| {
+        let of_button = path.strip_prefix("buttons[").and_then(|rest| rest.split_once("]."));
+        let Some((at, part)) = of_button else { return path.to_owned() };
+        let number = at.parse().ok().and_then(|at: usize| numbers.get(at).copied()).unwrap_or(1);
+        button_field(
+            number,
+            if part == "text" {
+                LABEL
+            } else if part == EXAMPLE {
+                EXAMPLE
+            } else {
+                TARGET
+            },
+        )
+    })
+}
+
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
+    match app.core.templates().create(&who.caller, command(&form), None).await {
         Ok(template) => lead_to(&format!("{PLACE}/{}", template.id)),
-        Err(error) if matches!(error.code().status(), 400 | 409) => writing(&who, StatusCode::BAD_REQUEST, &form, &Faults::of(&error)),
+        Err(error) if matches!(error.code().status(), 400 | 409) => writing(&who, StatusCode::BAD_REQUEST, &form, &faults(&error, &form)),
         Err(error) => refuse(&who, PLACE, &error),
     }
 }
@@ -169,12 +300,8 @@ pub(crate) fn labelled(button: &Button) -> String {
 
 /// Returns the texts for single channels, with their titles.
 pub(crate) fn own_texts(template: &TemplateView) -> Vec<(&'static str, String)> {
-    let own = [
-        ("Text for SMS", &template.sms_body),
-        ("Text for Telegram", &template.telegram_body),
-        ("Text for Instagram", &template.instagram_body),
-    ];
-    own.into_iter().filter_map(|(title, text)| Some((title, text.clone()?))).collect()
+    let own = [&template.sms_body, &template.telegram_body, &template.instagram_body];
+    OWN_TEXTS.into_iter().zip(own).filter_map(|((_, title), text)| Some((title, text.clone()?))).collect()
 }
 
 fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], said: &Said) -> Markup {
@@ -245,17 +372,7 @@ fn version_of(form: &Form) -> Option<u32> {
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let templates = app.core.templates();
     let done: Result<String> = match form.get("do").as_str() {
-        "save" => {
-            let change = UpdateTemplate {
-                body: Some(form.get("body")),
-                footer: Some(given(&form, "footer")),
-                sms_body: Some(given(&form, "smsBody")),
-                whatsapp_category: Category::parse(&form.get("category")),
-                expected_version: version_of(&form),
-                ..UpdateTemplate::default()
-            };
-            templates.update(&who.caller, &id, change).await.map(|_| format!("{PLACE}/{id}"))
-        }
+        "save" => templates.update(&who.caller, &id, change(&form)).await.map(|_| format!("{PLACE}/{id}")),
         "submit" => templates
             .submit(&who.caller, &id, SubmitTemplate { sender_id: form.get("sender"), category: None })
             .await
@@ -270,8 +387,8 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
             page(&app, &who, &id, StatusCode::CONFLICT, &said).await
         }
         Err(error) if matches!(error.code().status(), 400 | 409) => {
-            let typed = (form.get("do") == "save").then_some(form);
-            let said = Said { typed, faults: Faults::of(&error), ..Said::default() };
+            let faults = faults(&error, &form);
+            let said = Said { typed: (form.get("do") == "save").then_some(form), faults, ..Said::default() };
             page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("{PLACE}/{id}"), &error),

@@ -37,6 +37,7 @@ mod dashboard_pages;
 mod dashboard_projects;
 mod dashboard_recipients;
 mod dashboard_security;
+mod dashboard_templates;
 mod dashboard_words;
 mod dashboard_work;
 mod dispatch;
