@@ -5,6 +5,7 @@ mod channels;
 mod command;
 mod erase;
 pub mod file;
+mod find;
 mod merge;
 mod read;
 pub mod suppression_file;

@@ -28,6 +28,9 @@ pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
 pub(crate) use show::{act, show};
 
+const NOBODY: &str =
+    "No contact has this name, number or address. A number might need its country code, and an email address its capital letters.";
+
 /// Input of the last change, and what is wrong with it.
 #[derive(Debug, Default)]
 struct Said {
@@ -57,7 +60,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
         Some(q) if recipient(q).starts_with('+') => list.phone_number = Some(recipient(q)),
         q => list.name.clone_from(q),
     }
-    let ((contacts, next), fault) = found_or_fault(app.core.contacts().list(&who.caller, &list).await)?;
+    let ((contacts, next), fault) = found_or_fault(matching(app, who, sought.as_deref(), &list).await)?;
     Ok(html! {
         (head(None, html! { "Contacts" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn" href="#file" { "Add people" } } a class="btn" href="/contacts.csv" { "Export as CSV" } }))
         (said.faults.summary())
@@ -72,7 +75,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
                 button class="btn" { "Filter" }
             }
             @if contacts.is_empty() {
-                @if sought.is_some() { (empty("search", "Nothing matches", fault.as_deref().unwrap_or("No contact has this name, number or address."), html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
+                @if sought.is_some() { (empty("search", "Nothing matches", fault.as_deref().unwrap_or(NOBODY), html! { a class="btn" href="/contacts" { "Clear the filter" } })) }
                 @else { (empty("person", "No contacts yet", "People you write to, and people who write to you, appear here. A contact has all addresses of a person.", html! {})) }
             } @else {
                 (data_table("rows fix", "Contacts, newest first", &[("w5", "Name"), ("w", "Channels"), ("w w2", "Country"), ("num w3", "Since")], html! {
@@ -90,6 +93,18 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
         }
         @if may_change(who) { div class="cols" { (edit::new_form(who, said)) (file::form(who, said)) } }
     })
+}
+
+/// Returns the contact that has the address sought, otherwise a page of the list.
+async fn matching(app: &App, who: &SignedIn, sought: Option<&str>, list: &ListContacts) -> Result<(Vec<ContactView>, Option<String>)> {
+    let contacts = app.core.contacts();
+    match sought {
+        Some(text) => match contacts.find_typed(&who.caller, text, "query.q").await? {
+            Some((_, contact)) => Ok((vec![contacts.get(&who.caller, &contact.to_string()).await?], None)),
+            None => contacts.list(&who.caller, list).await,
+        },
+        None => contacts.list(&who.caller, list).await,
+    }
 }
 
 /// Shows the result of an import.

@@ -125,9 +125,10 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         ..ListMessages::default()
     };
     let chosen = asked.get("in").unwrap_or_default();
+    let mut recipient_sought = None;
     if let Some(sought) = &sought {
         match (if chosen.is_empty() { search_field(sought) } else { chosen.as_str() }, sought.split_once('=')) {
-            ("to", _) => list.to = Some(recipient(sought)),
+            ("to", _) => recipient_sought = Some(sought),
             ("metadata", Some((name, value))) => drop(list.metadata.insert(name.trim().to_owned(), value.trim().to_owned())),
             _ => list.text = Some(sought.clone()),
         }
@@ -137,7 +138,14 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
         || sought.is_some()
         || list.broadcast_id.is_some()
         || list.contact_id.is_some();
-    let ((messages, next), fault) = found_or_fault(app.core.messages().list(&who.caller, &list).await)?;
+    let listed = async {
+        if let Some(typed) = recipient_sought {
+            let known = app.core.contacts().find_typed(&who.caller, typed, "query.q").await?;
+            list.to = Some(known.map_or_else(|| recipient(typed), |(address, _)| address.identifier));
+        }
+        app.core.messages().list(&who.caller, &list).await
+    };
+    let ((messages, next), fault) = found_or_fault(listed.await)?;
     let people = if fault.is_none() { people(app, who, asked).await? } else { Vec::new() };
     let scopes = scopes(app, who, asked).await;
     let status = asked.get("status").unwrap_or_default();

@@ -36,6 +36,7 @@ mod dashboard_oidc;
 mod dashboard_pages;
 mod dashboard_projects;
 mod dashboard_recipients;
+mod dashboard_search;
 mod dashboard_security;
 mod dashboard_templates;
 mod dashboard_words;
