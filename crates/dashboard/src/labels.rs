@@ -24,6 +24,7 @@ const LABELS: &[(&str, &str)] = &[
     ("metadataName", "Name of your own field"),
     ("mimeType", "Type"),
     ("ofCountries", "In these countries"),
+    ("other", "Address of the other contact"),
     ("recipient", "Column of the recipient"),
     ("remove-current", "Your password"),
     ("renew-current", "Your password"),

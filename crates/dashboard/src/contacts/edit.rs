@@ -36,8 +36,8 @@ pub(crate) async fn new(_: Signed) -> Response {
     lead_to("/contacts#new")
 }
 
-/// Renders the forms that change a contact: its name, and its addresses.
-pub(super) fn forms(who: &SignedIn, contact: &ContactView, renamed: &Said, added: &Said) -> Markup {
+/// Renders the forms that change a contact: its name, its addresses, and a merge.
+pub(super) fn forms(who: &SignedIn, contact: &ContactView, renamed: &Said, added: &Said, merged: &Said) -> Markup {
     let action = format!("/contacts/{}", contact.id);
     let stored = contact.display_name.clone().unwrap_or_default();
     let name = if renamed.typed.get("do").is_empty() { stored } else { renamed.typed.get("name") };
@@ -55,6 +55,12 @@ pub(super) fn forms(who: &SignedIn, contact: &ContactView, renamed: &Said, added
                 (added.faults.summary())
                 (address_fields(added, Some(contact)))
                 div class="row" { button class="btn" name="do" value="add" { "Add the address" } }
+            }
+            form class="body" method="post" action=(action) {
+                (form_key(who))
+                (merged.faults.summary())
+                (Field::new("other", "Address of the other contact", "To merge two contacts of one person. Nothing is merged before you have compared them.", &merged.typed.get("other")).show(&merged.faults))
+                div class="row" { button class="btn" name="do" value="compare" { "Compare the two" } }
             }
             footer {
                 (ask_first("erase", "Erase", "Erase this person?", "The contact, the texts of its messages and its addresses in them are erased. This cannot be undone.", &action,
@@ -110,6 +116,16 @@ pub(super) async fn rename(app: &App, who: &SignedIn, id: &str, form: &Form) -> 
 
 pub(super) async fn add(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     app.core.contacts().add_channel(&who.caller, id, address(form)?, None).await.map(drop)
+}
+
+/// Returns the other contact, to compare and merge.
+pub(super) async fn other(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<String> {
+    let found = app.core.contacts().find_typed(&who.caller, &form.get("other"), "other").await?;
+    match found.map(|(_, contact)| contact.to_string()) {
+        Some(other) if other == id => Err(Error::field("other", "belongs to this contact; enter one of the other")),
+        Some(other) => Ok(other),
+        None => Err(Error::field("other", "belongs to no contact")),
+    }
 }
 
 fn address(form: &Form) -> Result<AddChannel> {

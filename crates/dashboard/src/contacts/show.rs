@@ -65,7 +65,7 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
                     }
                 }))
                 (consent(who, &contact, &opt_outs))
-                @if may_change(who) { (edit::forms(who, &contact, of(&["rename"]), of(&["add"]))) }
+                @if may_change(who) { (edit::forms(who, &contact, of(&["rename"]), of(&["add"]), of(&["compare"]))) }
                 (metadata::panel(who, &contact, of(&["set", "unset"])))
             }
         }
@@ -166,6 +166,10 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         "rename" => edit::rename(&app, &who, &id, &form).await,
         "add" => edit::add(&app, &who, &id, &form).await,
         "set" | "unset" => metadata::change(&app, &who, &id, &form, verb == "unset").await,
+        "compare" => match edit::other(&app, &who, &id, &form).await {
+            Ok(other) => return lead_to(&format!("{page}/merge?with={other}")),
+            Err(error) => Err(error),
+        },
         "erase" => match app.core.contacts().delete(&who.caller, &id).await {
             Ok(()) => return lead_to("/contacts"),
             Err(error) => Err(error),
@@ -181,7 +185,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     };
     match done {
         Ok(()) => lead_to(&format!("{page}{}", if matches!(verb.as_str(), "set" | "unset") { "#details" } else { "" })),
-        Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "set" | "unset") => {
+        Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "compare" | "set" | "unset") => {
             let said = Said::of(&error, form);
             self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }

@@ -1,4 +1,4 @@
-//! Addresses as people type them: in the search of contacts and messages.
+//! Addresses as people type them: in the search of contacts and messages, and to merge two contacts.
 
 use nuncio_domain::user::Role;
 use nuncio_testkit::TestApp;
@@ -54,6 +54,37 @@ async fn an_address_is_found_as_people_type_it() {
         for path in ["/contacts?q=612345678", "/messages?q=612345678"] {
             let page = browser.page(path).await;
             assert!(page.contains("It is ambiguous: +33612345678 or +34612345678; write it with its country code."), "{path}: {page}");
+        }
+    }
+}
+
+// holds: pages.contacts
+#[tokio::test]
+async fn any_two_contacts_can_be_merged() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        let new = async |channel: &str, identifier: &str| {
+            let body = json!({"channels": [{"channel": channel, "identifier": identifier}]});
+            app.post("/v1/contacts", body).await.expect(201).json()["id"].as_str().expect("an id").to_owned()
+        };
+        let (ana, mail, chat) =
+            (new("sms", "+34600111222").await, new("email", "Ana@example.org").await, new("telegram", "345678901").await);
+        let path = format!("/contacts/{ana}");
+        assert!(!viewer.page(&path).await.contains("name=\"other\""));
+        for (typed, other) in [("ana@example.org", &mail), ("345678901", &chat)] {
+            let led = browser.submit(&path, &[("do", "compare"), ("other", typed)]).await.expect(303).header("location").to_owned();
+            assert_eq!(led, format!("{path}/merge?with={other}"));
+            assert!(browser.page(&led).await.contains("Are they one person?"));
+            browser.submit(&format!("{path}/merge"), &[("with", other)]).await.expect(303);
+        }
+        let merged = app.get(&format!("/v1{path}")).await.expect(200).json();
+        assert_eq!(merged["availableChannels"].as_array().map(Vec::len), Some(3), "{merged}");
+        for (typed, why) in
+            [("600 111 222", "belongs to this contact"), ("bea@example.org", "belongs to no contact"), ("", "belongs to no contact")]
+        {
+            let page = browser.submit(&path, &[("do", "compare"), ("other", typed)]).await.expect(400).text;
+            assert!(page.contains(&format!("id=\"other-fault\">{why}")) && page.contains(&format!("value=\"{typed}\"")), "{typed}: {page}");
         }
     }
 }
