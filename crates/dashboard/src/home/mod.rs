@@ -13,10 +13,13 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{channel, empty, head, made, may_change, message_state, time, words};
+use crate::components::{channel, head, made, may_change, message_state, time, words};
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 use needs::Need;
+
+/// What it means that nothing needs a person.
+const CALM: &str = "No connection fails, no message is overdue, no message or broadcast waits for a decision, every webhook responds.";
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     match content(&app, &who, asked.get("span").as_deref()).await {
@@ -40,11 +43,10 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
     let acts = html! { @if may_change(who) { a class="btn" href="/broadcasts/new" { "New broadcast" } a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } } };
     let figures = figures::panels(app, who, span, newest.is_empty()).await?;
     let content = html! {
-        (head(None, html! { (title) }, html! { "As of " (made(app.core.ids().clock.now())) }, acts))
+        (head(None, html! { (title) }, html! { @if needs.is_empty() { (CALM) " " } "As of " (made(app.core.ids().clock.now())) "." }, acts))
         // What fails comes before what is still to do.
         @if !needs.is_empty() { (attention(&needs)) }
         @if let Some(steps) = steps && may_change(who) { (steps.panel(app, who, &senders)) }
-        @if needs.is_empty() { (attention(&needs)) }
         (figures)
         @if !newest.is_empty() { (newest_messages(&newest)) }
     };
@@ -53,19 +55,13 @@ async fn content(app: &App, who: &SignedIn, span: Option<&str>) -> Result<(Strin
 
 fn attention(needs: &[Need]) -> Markup {
     html! {
-        @if needs.is_empty() {
-            section class="panel" {
-                (empty("check", "Nothing needs you", "No connection fails, no message is overdue, no message or broadcast waits for a decision, every webhook responds.", html! {}))
-            }
-        } @else {
-            section class="panel" aria-label="What needs you" {
-                ul class="attn" {
-                    @for need in needs {
-                        li {
-                            i class={ "dot " (need.shape) } {}
-                            div { h2 { (need.title) } p { (need.text) } }
-                            a class="btn" href=(need.href) { (need.act) }
-                        }
+        section class="panel" aria-label="What needs you" {
+            ul class="attn" {
+                @for need in needs {
+                    li {
+                        i class={ "dot " (need.shape) } {}
+                        div { h2 { (need.title) } p { (need.text) } }
+                        a class="btn" href=(need.href) { (need.act) }
                     }
                 }
             }
