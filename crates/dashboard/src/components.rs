@@ -314,7 +314,11 @@ impl Faults {
 
     /// Writes the names of senders in place of their ids.
     pub(crate) fn naming(self, senders: &[Sender]) -> Self {
-        let named = |message: String| senders.iter().fold(message, |message, one| message.replace(&one.id.to_string(), &one.name));
+        let plain = |message: String, one: &Sender| {
+            let id = one.id.to_string();
+            message.replace(&format!("{id} ({})", one.name), &one.name).replace(&id, &one.name)
+        };
+        let named = |message: String| senders.iter().fold(message, plain);
         Self(self.0.into_iter().map(|(path, message)| (path, named(message))).collect())
     }
 

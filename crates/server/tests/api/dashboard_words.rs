@@ -77,6 +77,16 @@ async fn a_webhook_counts_where_its_events_are() {
     }
 }
 
+// holds: pages.composer
+#[tokio::test]
+async fn a_sender_that_cannot_send_is_named_once() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    browser.submit("/world", &[("world", "live"), ("to", "/")]).await.expect(303);
+    let page = browser.submit("/messages/new", &[("to", "+34600111222"), ("text", "hello"), ("do", "send")]).await.expect(400).text;
+    assert!(page.contains("Sender Default has no provider connected for"), "{page}");
+}
+
 // holds: pages.home, pages.roles
 #[tokio::test]
 async fn only_an_owner_is_led_to_the_form_of_a_key() {
