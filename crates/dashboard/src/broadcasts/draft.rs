@@ -76,6 +76,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
 
 fn from_file(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let ImportContacts { recipient, columns, countries, .. } = &said.file;
+    let has_invalid = said.imported.as_ref().is_some_and(|imported| imported.invalid > 0);
     let field = |name, label, hint, value: &Option<String>| {
         Field { required: false, ..Field::new(name, label, hint, value.as_deref().unwrap_or_default()) }.show(&said.faults)
     };
@@ -85,7 +86,7 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
             form class="body" method="post" enctype="multipart/form-data" action={ "/broadcasts/" (broadcast.id) "/recipients" } {
                 (form_key(who))
                 // The file is read while it arrives: what says how to read it must come first.
-                details open[recipient.is_some() || columns.is_some() || countries.is_some() || said.faults.has("recipient")] {
+                details open[recipient.is_some() || columns.is_some() || countries.is_some() || said.faults.has("recipient") || has_invalid] {
                     summary { "Other column names, national numbers" }
                     (field("recipient", "Column of the recipient", "If it has a different name.", recipient))
                     (field("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is ignored.", columns))

@@ -93,6 +93,9 @@ async fn what_is_wrong_beside_a_file_is_said_by_the_names_of_the_form() {
     }
     let page = upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", "").await.expect(400).text;
     assert!(page.contains("<a href=\"#file\">File is empty"), "{page}");
+    let national = "phone\n600111222\n+34600111223\n";
+    let page = upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", national).await.expect(200).text;
+    assert!(page.contains("1 of 2 rows added") && page.contains("<details open>"), "the field for national numbers is open: {page}");
 }
 
 // holds: pages.compose
