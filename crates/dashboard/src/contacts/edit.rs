@@ -23,7 +23,7 @@ pub(super) fn new_form(who: &SignedIn, said: &Said) -> Markup {
             header { h2 { "One person" } }
             form class="body" method="post" action="/contacts/new" {
                 (form_key(who))
-                (Field { required: false, ..Field::new("name", "Name", "Optional.", &said.typed.get("name")) }.show(&said.faults))
+                (Field { required: false, ..Field::new("name", "Name", "", &said.typed.get("name")) }.show(&said.faults))
                 (address_fields(said, None))
                 div class="row" { button class="btn" { "Add this person" } }
             }
