@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use nuncio_core::Core;
 use nuncio_domain::{BroadcastId, template::Template};
 use nuncio_store::{DueBroadcast, Result};
 

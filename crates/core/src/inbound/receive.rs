@@ -33,6 +33,10 @@ use crate::messages::{self, sent_from};
 
 /// Minimum interval between automatic replies to help requests: two machines must not reply to each other without end.
 const QUIET: Duration = Duration::from_secs(60);
+/// Automatic replies that an author gets within a day. They are counted among the `COUNTED` newest messages to them.
+const REPLIES_A_DAY: usize = 10;
+const COUNTED: u32 = 30;
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Result of an inbound message.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +123,7 @@ impl ProviderEvents<'_> {
             if let Some((wish, answer)) = wished
                 && grant(&mut *tx, ids, &new, wish, now).await?
                 && let Some(answer) = answer
+                && may_reply(&mut *tx, &new, sender, now).await?
                 && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
             {
                 reserve(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
@@ -302,6 +307,17 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
             Ok(!newest.is_some_and(|m| m.state.detail.compliance && now.since(m.id.created_at()) < QUIET))
         }
     }
+}
+
+/// Returns whether the author gets a reply: anybody can write under any number, and each reply costs money.
+async fn may_reply(tx: &mut dyn Tx, new: &NewInbound, sender: &Sender, now: Timestamp) -> Result<bool> {
+    if messages::allowed(sender, &new.from, &new.country).is_err() {
+        return Ok(false);
+    }
+    let filter = MessageFilter { to: Some(new.from.identifier.clone()), ..MessageFilter::default() };
+    let newest = tx.list_messages(new.message.tenant, &filter, PageRequest::newest(COUNTED)).await?.items;
+    let replies = newest.iter().filter(|m| m.state.detail.compliance && now.since(m.id.created_at()) < DAY);
+    Ok(replies.count() < REPLIES_A_DAY)
 }
 
 /// Replies on the same channel, even if the recipient has opted out: they asked.

@@ -22,7 +22,7 @@ pub use command::{AttachmentIn, SendMessage};
 pub use dry_run::{Foreign, Plan, PlannedCost, WindowView};
 pub use list::{ListContactMessages, ListMessages};
 pub use nuncio_store::{DELAYS, Traffic};
-pub(crate) use plan::sent_from;
+pub(crate) use plan::{allowed, sent_from};
 pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};
 pub use send::SendOptions;

@@ -382,7 +382,7 @@ fn with_other_faults(error: Error, command: &SendMessage, now: Timestamp, lenien
 }
 
 /// Fails unless the sender can send to the recipient's country. An unknown country is allowed only if all are.
-fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> {
+pub(crate) fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> {
     let countries = &sender.allowed_countries;
     if countries.is_empty() || recipient.kind != nuncio_domain::AddressKind::Phone || countries.iter().any(|allowed| allowed == country) {
         return Ok(());

@@ -95,6 +95,32 @@ async fn words_of_compliance_work() {
     }
 }
 
+// holds: suppressions.stop
+#[tokio::test]
+async fn replies_to_strangers_are_few() {
+    for app in TestApp::on_each().await {
+        let replies = async |number: &str| {
+            let sent = app.get(&format!("/v1/messages?limit=100&direction=outbound&to={}", number.replace('+', "%2B"))).await.expect(200);
+            sent.json()["items"].as_array().expect("items").len()
+        };
+        for n in 0..24 {
+            play(&app, json!({"channel": "sms", "from": NUMBER, "text": if n % 2 == 0 { "STOP" } else { "START" }})).await;
+            app.advance(Duration::from_secs(1)).await;
+        }
+        assert_eq!(replies(NUMBER).await, 10);
+        app.advance(Duration::from_secs(86_400)).await;
+        play(&app, json!({"channel": "sms", "from": NUMBER, "text": "STOP"})).await;
+        assert_eq!(replies(NUMBER).await, 11, "another day");
+
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"allowedCountries": ["ES"]}))).await.expect(200);
+        play(&app, json!({"channel": "sms", "from": "+447700900123", "text": "STOP"})).await;
+        assert_eq!(replies("+447700900123").await, 0, "a country that the sender does not write to");
+        let suppressed = app.get("/v1/suppressions").await.expect(200).json();
+        assert!(suppressed["items"].as_array().expect("items").iter().any(|s| s["identifier"] == "+447700900123"), "{suppressed}");
+    }
+}
+
 // holds: sandbox.inbound
 #[tokio::test]
 async fn a_tap_names_what_was_tapped() {
