@@ -330,6 +330,8 @@ async fn a_new_webhook_gets_nothing_that_failed_while_the_old_one_was_deleted() 
         let (old, new) = (Receiver::start().await, Receiver::start().await);
         let sender = default_sender(&app).await;
         let change = async |body: Value| drop(app.request("PATCH", &format!("/v1/senders/{sender}"), Some(body)).await.expect(200));
+        // The node goes on reading the log for it.
+        hook(&app, None, &new.url, &[EventType::ContactMerged]).await;
         hook(&app, Some(sender), &old.url, &[EventType::MessageDelivered]).await;
         old.always(Some(500));
         old.hold(true);
