@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use nuncio_domain::address::{self, Parsed};
-use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Status, Variables, apply};
+use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Variables, apply};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Recipient, RequestedChannel, Result, limits};
@@ -169,19 +169,11 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Maps statuses to stored ones: in a cancelled broadcast, pending recipients are shown as skipped. `None` if no recipient can match.
+/// Maps statuses to those stored ones that are shown as them; empty for all. `None` if no recipient can match.
 fn stored(asked: &[ContactStatus], broadcast: &Broadcast) -> Option<Vec<ContactStatus>> {
-    let mut status = asked.to_vec();
-    if broadcast.status == Status::Cancelled && !asked.is_empty() {
-        status.retain(|s| *s != ContactStatus::Pending);
-        if status.contains(&ContactStatus::Skipped) {
-            status.push(ContactStatus::Pending);
-        }
-        if status.is_empty() {
-            return None;
-        }
-    }
-    Some(status)
+    let shown = |status: &ContactStatus| asked.contains(&status.within(broadcast.status));
+    let stored: Vec<_> = ContactStatus::ALL.iter().copied().filter(shown).collect();
+    (asked.is_empty() || !stored.is_empty()).then_some(stored)
 }
 
 /// Validates a recipient; the error is the reason why it is rejected.

@@ -105,7 +105,7 @@ pub struct FailureStatistics {
 /// Failed and skipped recipients without a stored reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WithoutReason {
-    /// They had no message when the broadcast was cancelled.
+    /// They had no message, or one without an attempt, when the broadcast was cancelled or finally rejected.
     pub dropped: u64,
     /// Failed; their messages have been deleted.
     pub failed: u64,
@@ -166,8 +166,7 @@ impl Broadcasts<'_> {
             drop(tx);
             (before, through) = (page.next, page.next.is_none());
             for contact in page.items {
-                let dropped = broadcast.status == Status::Cancelled && contact.status == ContactStatus::Pending;
-                let status = if dropped { ContactStatus::Skipped } else { contact.status };
+                let status = contact.status.within(broadcast.status);
                 if let Some(message) = contact.message {
                     *queued.entry(message.created_at().millis() / 1_000).or_default() += 1;
                 }
@@ -184,7 +183,7 @@ impl Broadcasts<'_> {
                         *all += 1;
                         *skipped += u64::from(status == ContactStatus::Skipped);
                     }
-                    _ if dropped => without_reason.dropped += 1,
+                    _ if status != contact.status => without_reason.dropped += 1,
                     (None, ContactStatus::Failed) => without_reason.failed += 1,
                     (None, ContactStatus::Skipped) => without_reason.skipped += 1,
                     _ => {}

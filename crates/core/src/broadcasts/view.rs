@@ -205,7 +205,7 @@ impl BroadcastProgress {
         let counts = &broadcast.counts;
         let through = through(broadcast);
         let percent = match broadcast.status {
-            Status::Completed | Status::Failed | Status::Cancelled => 100,
+            status if status.is_final() => 100,
             _ if broadcast.total == 0 => 0,
             _ => through * 100 / broadcast.total,
         };
@@ -297,11 +297,10 @@ pub struct BroadcastContactView {
 }
 
 impl BroadcastContactView {
-    /// In a cancelled broadcast, pending recipients are shown as skipped.
     pub(super) fn new(contact: BroadcastContact, broadcast: &Broadcast) -> Self {
         let kind = contact.kind();
-        let dropped = broadcast.status == Status::Cancelled && contact.status == ContactStatus::Pending;
-        let status = if dropped { ContactStatus::Skipped } else { contact.status };
+        let status = contact.status.within(broadcast.status);
+        let dropped = status != contact.status;
         Self {
             id: contact.id,
             recipient: if identifier_hasher::is_mark(&contact.recipient) { String::new() } else { contact.recipient.identifier },

@@ -327,8 +327,9 @@ fn unreached(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Mar
     let failed = reasons.clone().map(|(reason, failure)| (reason, "failed", failure.recipients - failure.skipped));
     let skipped = reasons.map(|(reason, failure)| (reason, "skipped", failure.skipped));
     let without = statistics.without_reason;
+    let why_dropped = if broadcast.status == Status::RejectedFinal { "broadcast rejected" } else { "broadcast cancelled" };
     let others = [
-        ("broadcast cancelled", "skipped", without.dropped),
+        (why_dropped, "skipped", without.dropped),
         ("reason not stored", "failed", without.failed),
         ("reason not stored", "skipped", without.skipped),
     ];

@@ -109,12 +109,12 @@ pub struct Broadcast {
 impl Broadcast {
     /// Returns the number of recipients without a message, or whose message waits for its first attempt.
     pub const fn pending(&self) -> i64 {
-        if matches!(self.status, Status::Cancelled) { self.counts.queued } else { self.waiting() + self.counts.queued }
+        if self.status.skips_pending() { 0 } else { self.waiting() + self.counts.queued }
     }
 
-    /// Returns the number of recipients that get nothing. Cancelling skips all recipients without a message.
+    /// Returns the number of recipients that get nothing.
     pub const fn skipped(&self) -> i64 {
-        if matches!(self.status, Status::Cancelled) { self.counts.skipped + self.waiting() } else { self.counts.skipped }
+        self.counts.skipped + if self.status.skips_pending() { self.waiting() + self.counts.queued } else { 0 }
     }
 
     /// Returns the number of recipients without a message.

@@ -38,6 +38,11 @@ impl Status {
         matches!(self, Self::RejectedFinal | Self::Completed | Self::Cancelled | Self::Failed)
     }
 
+    /// Returns whether pending and queued recipients will get nothing: none is enqueued any more, and queued messages are withdrawn.
+    pub const fn skips_pending(self) -> bool {
+        matches!(self, Self::RejectedFinal | Self::Cancelled)
+    }
+
     /// Returns why its messages must not start an attempt, if they must not.
     pub const fn halt(self) -> Option<Halt> {
         match self {
@@ -130,8 +135,19 @@ named! {
         Delivered = 4 "delivered",
         /// Not delivered.
         Failed = 5 "failed",
-        /// Not sent: the recipient is suppressed, or the broadcast was cancelled.
+        /// Not sent: the recipient is suppressed, or the broadcast was cancelled or finally rejected.
         Skipped = 6 "skipped",
+    }
+}
+
+impl ContactStatus {
+    /// Returns the status of a recipient whose broadcast has this status.
+    #[must_use]
+    pub const fn within(self, broadcast: Status) -> Self {
+        match self {
+            Self::Pending | Self::Queued if broadcast.skips_pending() => Self::Skipped,
+            own => own,
+        }
     }
 }
 

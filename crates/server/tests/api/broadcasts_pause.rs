@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nuncio_domain::{AddressKind, Micros, Recipient};
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{AddressKind, BroadcastId, Micros, Recipient};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -62,6 +64,13 @@ async fn handed(app: &TestApp) -> BTreeMap<String, usize> {
 }
 
 /// Checks that the broadcast's reservation equals the possible costs of its messages, and that the money adds up.
+async fn last_event(app: &TestApp, id: &str) -> Value {
+    let uuid = id.parse::<BroadcastId>().expect("an id").uuid();
+    let mut tx = app.store().read().await.expect("a reader");
+    let events = tx.list_resource_events(app.tenant(), ResourceKind::Broadcast, uuid).await.expect("events");
+    events.last().and_then(|(_, occurrences)| occurrences.last()).expect("an event").data["broadcast"].clone()
+}
+
 async fn check_money(app: &TestApp, broadcast: &Value) {
     let balance = accounts(app).await;
     let number = |name: &str| (broadcast[name].as_f64().unwrap_or_default() * 1e6).round() as i64;
@@ -156,13 +165,17 @@ async fn a_throttled_broadcast_stops_at_the_cancel() {
                 act(&app, &id, "pause").await.expect(200);
             }
             act(&app, &id, "cancel").await.expect(200);
+            let sent = before.len() as i64;
+            let stopped = [WHOLE as i64, 0, 0, sent, 0, WHOLE as i64 - sent];
+            assert_eq!(counts(&last_event(&app, &id).await), stopped, "the queued ones are skipped already");
+            assert_eq!(contacts(&app, &id, "&status=skipped").await.len() as i64, stopped[5]);
+            assert!(contacts(&app, &id, "&status=pending,queued").await.is_empty());
             for _ in 0..30 {
                 app.advance(SECOND).await;
             }
             assert_eq!(handed(&app).await, before);
             let cancelled = get(&app, &id).await;
-            let sent = before.len() as i64;
-            assert_eq!(counts(&cancelled), [WHOLE as i64, 0, 0, sent, 0, WHOLE as i64 - sent]);
+            assert_eq!(counts(&cancelled), stopped);
             check_money(&app, &cancelled).await;
             assert_eq!(accounts(&app).await.reserved, Micros(0));
             recount(&app, &id).await;

@@ -129,6 +129,14 @@ async fn what_an_operator_refuses_is_over() {
     assert!(core.broadcasts().decide_review(app.project.live, &id, false, None).await.is_err(), "another world");
     assert_eq!(core.broadcasts().decide_review(app.tenant(), &id, false, Some("no")).await.expect("refused").status, Status::RejectedFinal);
     assert!(core.broadcasts().decide_review(app.tenant(), &id, true, None).await.is_err());
+    assert_eq!(counts(&get(&app, &id).await), [1, 0, 0, 0, 0, 1], "it will get nothing");
+    let skipped = contacts(&app, &id, "&status=skipped").await;
+    assert_eq!((skipped.len(), skipped[0]["status"].as_str()), (1, Some("skipped")));
+    assert!(skipped[0]["processedAt"].is_string() && contacts(&app, &id, "&status=pending").await.is_empty(), "{skipped:?}");
+    let progress = app.get(&format!("/v1/broadcasts/{id}/progress")).await.expect(200).json();
+    assert_eq!((&progress["skipped"], &progress["percentComplete"]), (&json!(1), &json!(100)), "{progress}");
+    let statistics = app.get(&format!("/v1/broadcasts/{id}/statistics")).await.expect(200).json();
+    assert_eq!(statistics["countries"][0]["skipped"], 1, "{statistics}");
     for verb in ["send", "cancel", "escalate", "retry-review", "resume"] {
         act(&app, &id, verb).await.expect(400);
     }
