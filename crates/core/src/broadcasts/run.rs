@@ -114,13 +114,13 @@ impl Broadcasts<'_> {
         if fresh.status != Status::Sending {
             return Ok(None);
         }
-        if fresh.counts.awaited > 0 || fresh.waiting() > 0 {
+        // Queued messages that nothing is awaited of are held, and may be sent later.
+        if fresh.counts.awaited > 0 || fresh.pending() > 0 {
             let age = fresh.body.started_at.map_or(Duration::ZERO, |at| now.since(at));
             return Ok(Some(Some(now.plus((age / 10).clamp(WAITING.0, WAITING.1)))));
         }
-        let counts = fresh.counts;
         // One that is held may have gone out.
-        let nothing_went_out = counts.taken == 0 && counts.sending == 0 && counts.failed > 0;
+        let nothing_went_out = fresh.counts.taken == 0 && fresh.counts.sending == 0;
         let operation = if nothing_went_out { BroadcastAction::Fail } else { BroadcastAction::Complete };
         ignore_lost_race(self.change(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
         Ok(None)

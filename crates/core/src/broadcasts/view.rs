@@ -256,10 +256,10 @@ fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
     (seconds > 0.0).then(|| ((through - before).max(0) as f64 / seconds * 10.0).round() / 10.0)
 }
 
-/// Assumes that the remaining recipients take as long on average as those before.
+/// Assumes that the remaining recipients, and those whose receipt is awaited, take as long on average as those before.
 fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
     let (since, before) = sending_since(broadcast, now).filter(|(_, before)| through > *before)?;
-    let left = (broadcast.total - through).max(0) as u128;
+    let left = (broadcast.waiting() + broadcast.counts.awaited).max(0) as u128;
     let millis = now.since(since).as_millis() * left / (through - before) as u128;
     Some(now.plus(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))))
 }

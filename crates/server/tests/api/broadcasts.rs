@@ -8,7 +8,7 @@ use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{BroadcastId, Channel, Environment};
+use nuncio_domain::{BroadcastId, Channel, Clock as _, Environment};
 use nuncio_store::Transition;
 use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::{Value, json};
@@ -249,6 +249,38 @@ async fn each_recipient_stands_where_their_message_does() {
         app.post(&format!("/v1/messages/{held}/resolve"), json!({"action": "failed"})).await.expect(200);
         assert_eq!(counts(&get(&app, &id).await), [8, 0, 1, 3, 3, 1]);
         recount(&app, &id).await;
+    }
+}
+
+// holds: broadcasts.suppressed
+#[tokio::test]
+async fn a_broadcast_that_nobody_may_get_fails() {
+    for app in TestApp::on_each().await {
+        let id = text(&app).await;
+        add(&app, &id, phones(2)).await;
+        for phone in phones(2) {
+            app.post("/v1/suppressions", json!({"identifier": phone})).await.expect(201);
+        }
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("failed"), [2, 0, 0, 0, 0, 2]));
+    }
+}
+
+// holds: broadcasts.progress
+#[tokio::test]
+async fn the_estimated_end_counts_awaited_receipts() {
+    for app in TestApp::on_each().await {
+        let id = text(&app).await;
+        add(&app, &id, ["+12125550009", "+12125550005"].map(str::to_owned)).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        app.advance(10 * SECOND).await;
+        let progress = app.get(&format!("/v1/broadcasts/{id}/progress")).await.expect(200).json();
+        assert_eq!((&progress["status"], &progress["sending"], &progress["delivered"]), (&json!("sending"), &json!(1), &json!(1)));
+        let end = app.clock.now().plus(5 * SECOND).to_string();
+        assert_eq!(progress["estimatedCompletionAt"], json!(end), "two took ten seconds: {progress}");
     }
 }
 

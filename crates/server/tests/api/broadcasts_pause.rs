@@ -325,6 +325,29 @@ async fn recipients_without_room_do_not_hide_others() {
     }
 }
 
+/// The server was down for two hours: what it had queued waits for a person.
+// holds: broadcasts.counters
+#[tokio::test]
+async fn a_broadcast_whose_queued_messages_are_held_is_not_over() {
+    for backend in Backend::all() {
+        let mut app = TestApp::on(backend).await;
+        throttle(&app, 0.01, 1).await;
+        let id = text(&app).await;
+        add(&app, &id, phones(10)).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        assert_eq!(counts(&get(&app, &id).await), [10, 9, 0, 1, 0, 0]);
+        app.clock.advance(7_200 * SECOND);
+        app.crash().await;
+        finish(&app).await;
+        assert_eq!((counts(&get(&app, &id).await), status(&app, &id).await.as_str()), ([10, 9, 0, 1, 0, 0], "sending"));
+        act(&app, &id, "cancel").await.expect(200);
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [10, 0, 0, 1, 0, 9]);
+        recount(&app, &id).await;
+    }
+}
+
 // holds: broadcasts.reserved
 #[tokio::test]
 async fn dearer_messages_take_no_more_than_was_set_aside() {
