@@ -4,7 +4,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Statu
 use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits, page::PageRequest};
 
 use super::command::{ScheduleBroadcast, SendBroadcast};
-use super::{Broadcasts, check, content::fingerprint, view::BroadcastView};
+use super::{Broadcasts, check, content, content::fingerprint, view::BroadcastView};
 use crate::base::{Caller, UseCase, parse_id};
 use crate::messages::routing;
 
@@ -36,7 +36,7 @@ impl Broadcasts<'_> {
     async fn ensure_sendable(&self, broadcast: &Broadcast) -> Result<()> {
         let config = self.tenant_config(broadcast.tenant).await?;
         let template = self.template_of(broadcast).await?;
-        let sender = config.sender(broadcast.sender).ok_or_else(|| Error::not_found("sender"))?;
+        let sender = config.sender(broadcast.sender).ok_or_else(content::sender_deleted)?;
         let requested = broadcast.channel.requested();
         let channels = match requested {
             RequestedChannel::Only(channel) => vec![channel],

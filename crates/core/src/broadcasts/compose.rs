@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::composer::{Composer, command};
-use super::{Broadcasts, command::NewContact, contacts, links, money::Class, view::BroadcastView};
+use super::{Broadcasts, command::NewContact, contacts, content, links, money::Class, view::BroadcastView};
 use crate::base::{Caller, UseCase, idempotency, is_mark, parse_id};
 use crate::messages::{MessageView, Plan, SendOptions};
 
@@ -121,7 +121,7 @@ impl Broadcasts<'_> {
             Some(contact) => self.read_contact(&broadcast, contact, "contact.recipient").await?,
             None => self.one_contact(&broadcast, asked.contact_id.as_deref()).await?,
         };
-        let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
+        let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::InvalidRequest, failure.message))?;
         let command = command(self, &composer, &contact)?;
         let (subject, html_body) = (command.subject.clone(), command.html_body.clone());
         let (plan, text) = self.messages().plan_for(caller, command, &options(&composer)).await?;
@@ -140,7 +140,7 @@ impl Broadcasts<'_> {
         let (recipient, _) = contacts::read(&broadcast, None, given).map_err(|reason| Error::field("to", reason))?;
         // Tracked links name the recipient. Those of a test are the same in a repeated request.
         let contact = NewBroadcastContact { id: links::tester(broadcast.id), recipient, variables: shown.unwrap_or_default() };
-        let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
+        let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::InvalidRequest, failure.message))?;
         self.put_links(&broadcast).await?;
         let options = SendOptions { idempotency_key: key, ..options(&composer) };
         self.messages().send_as(caller, command(self, &composer, &contact)?, options, IdempotentOperation::TestBroadcast).await
@@ -152,9 +152,9 @@ impl Broadcasts<'_> {
         let guard = self.guard(caller.tenant, IdempotentOperation::CloneBroadcast, idempotency::key(None, key.as_deref())?, &(id, &asked));
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         if self.tenant_config(caller.tenant).await?.sender(original.sender).is_none() {
-            let message = "the sender of the broadcast was deleted; create a broadcast with another senderId";
-            return Err(Error::new(ErrorCode::NotFound, message));
+            return Err(content::sender_deleted());
         }
+        self.template_of(&original).await?;
         let now = self.ids().clock.now();
         let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, .. } = original.body;
         let name = asked.name.unwrap_or(name);

@@ -27,7 +27,7 @@ impl Broadcasts<'_> {
         let Some(sender) = config.sender(broadcast.sender).cloned() else {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
         };
-        match self.template_of(broadcast).await {
+        match self.named_template(broadcast).await {
             Ok(template) => {
                 let template = template.map(|template| content::reviewed(broadcast, template));
                 Ok(Ok(Composer { broadcast, config, sender, template }))

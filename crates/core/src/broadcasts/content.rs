@@ -22,6 +22,14 @@ pub(super) fn is_template(broadcast: &Broadcast) -> bool {
     broadcast.message_type == BroadcastType::Template
 }
 
+pub(super) fn template_deleted() -> Error {
+    Error::new(ErrorCode::InvalidRequest, "the template of the broadcast was deleted; set content.templateId to another one")
+}
+
+pub(super) fn sender_deleted() -> Error {
+    Error::new(ErrorCode::InvalidRequest, "the sender of the broadcast was deleted; create a broadcast with another senderId")
+}
+
 /// Returns a hash of the content that a review covers.
 pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     let body = &broadcast.body;
@@ -46,11 +54,13 @@ pub(super) async fn keep_template(tx: &mut dyn Tx, broadcast: &mut Broadcast, ac
     let changed = broadcast.body.reviewed_template.as_ref().map(|kept| kept.content.revision) != revision;
     broadcast.body.reviewed_template = template.map(|Template { status, content, .. }| Box::new(ReviewedTemplate { status, content }));
     match action {
-        Action::Approve { .. } if changed => {
-            let message = "the template changed after the broadcast was escalated; refuse the broadcast, or ask its author for a new one";
-            Err(Error::new(ErrorCode::Conflict, message))
-        }
         Action::Pass { .. } => Ok(changed),
+        Action::Approve { .. } if changed || revision.is_none() => {
+            let what = if revision.is_none() { "was deleted" } else { "changed" };
+            let advice = "refuse the broadcast, or ask its author for a new one";
+            Err(Error::new(ErrorCode::Conflict, format!("the template {what} after the broadcast was escalated; {advice}")))
+        }
+        _ if revision.is_none() => Err(template_deleted()),
         _ => Ok(false),
     }
 }

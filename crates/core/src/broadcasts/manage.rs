@@ -87,11 +87,19 @@ impl Broadcasts<'_> {
 
     pub(super) async fn check(&self, broadcast: &Broadcast) -> Result<()> {
         Error::if_any(check::check(broadcast, self.ids().clock.now()))?;
-        self.template_of(broadcast).await.map(drop)
+        self.named_template(broadcast).await.map(drop)
     }
 
-    /// Returns the template of the broadcast, if it uses one and names it; 404 if it was deleted.
+    /// Returns the template of the broadcast, if it uses one and names it; 400 if it was deleted.
     pub(super) async fn template_of(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
+        self.named_template(broadcast).await.map_err(|error| match error.code() {
+            ErrorCode::NotFound => content::template_deleted(),
+            _ => error,
+        })
+    }
+
+    /// Like [`Self::template_of`], for content of the request: 404 if there is none.
+    pub(super) async fn named_template(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
         let named = broadcast.body.content.as_deref().and_then(|content| content.template_id.as_deref());
         let Some(id) = named.filter(|_| content::is_template(broadcast)) else { return Ok(None) };
         let parsed = parse_id_at(TEMPLATE, id, "template")?;
@@ -134,10 +142,10 @@ impl Broadcasts<'_> {
             }
         };
         apply(&mut wanted);
-        // Report a missing template first, then a wrong status, then invalid content.
+        // Report a missing template first, then a wrong status, then invalid content. What leaves a deleted one may change.
         let editable = matches!(wanted.status, Status::Draft | Status::Rejected);
-        if editable && check::check(&wanted, now).is_empty() {
-            self.template_of(&wanted).await?;
+        if editable && command.content.is_some() && check::check(&wanted, now).is_empty() {
+            self.named_template(&wanted).await?;
         }
         let changed = self
             .change(caller.tenant, id, BroadcastAction::Edit, |broadcast, now| {

@@ -154,7 +154,7 @@ impl Broadcasts<'_> {
 
     async fn subject_of(&self, broadcast: &Broadcast) -> Result<Subject> {
         let config = self.tenant_config(broadcast.tenant).await?;
-        let template = match self.template_of(broadcast).await {
+        let template = match self.named_template(broadcast).await {
             // It was deleted; the recipients fail one by one.
             Err(error) if error.code() == ErrorCode::NotFound => None,
             found => found?,

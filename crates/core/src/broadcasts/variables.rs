@@ -183,7 +183,7 @@ impl Broadcasts<'_> {
     pub async fn variables(&self, caller: &Caller, id: &str) -> Result<Vec<String>> {
         caller.require(UseCase::GetBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        let template = match self.template_of(&broadcast).await {
+        let template = match self.named_template(&broadcast).await {
             Err(error) if error.code() == ErrorCode::NotFound => return Ok(Vec::new()),
             template => template?,
         };

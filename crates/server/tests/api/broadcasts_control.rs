@@ -88,7 +88,7 @@ async fn a_sender_stays_while_a_broadcast_needs_it() {
         assert_eq!(told(&app, &id).await.len(), before, "its status is the same");
         act(&app, &id, "cancel").await.expect(200);
         app.request("DELETE", &path, None).await.expect(204);
-        app.post(&format!("/v1/broadcasts/{id}/clone"), json!({})).await.expect(404);
+        app.post(&format!("/v1/broadcasts/{id}/clone"), json!({})).await.expect(400);
     }
 }
 

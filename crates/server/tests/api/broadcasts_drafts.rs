@@ -231,6 +231,65 @@ async fn values_that_the_template_misses_are_told_before_it_is_sent() {
 }
 
 #[tokio::test]
+async fn what_was_deleted_is_named_wherever_a_broadcast_lacks_it() {
+    for app in TestApp::on_each().await {
+        let of = |template: &str| json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": template}});
+        let gone = template(&app, "Hello from Acme").await;
+        let id = draft(&app, of(&gone)).await;
+        add(&app, &id, phones(1)).await;
+        let bad = json!({"name": "bad", "language": "en", "body": "Please reply with your password to win"});
+        let bad = app.post("/v1/templates", bad).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        let (rejected, escalated) = (draft(&app, of(&bad)).await, draft(&app, of(&bad)).await);
+        for id in [&rejected, &escalated] {
+            add(&app, id, phones(1)).await;
+            act(&app, id, "send").await.expect(202);
+        }
+        app.drain().await;
+        act(&app, &escalated, "escalate").await.expect(200);
+        for template in [&gone, &bad] {
+            app.request("DELETE", &format!("/v1/templates/{template}"), None).await.expect(204);
+        }
+        let path = format!("/v1/broadcasts/{id}");
+        let recipients = json!({"contacts": [{"recipient": "+34600111222"}]});
+        for (path, body) in [
+            (format!("{path}/send"), json!({})),
+            (format!("{path}/contacts"), recipients.clone()),
+            (format!("{path}/contacts/select"), json!({})),
+            (format!("{path}/preview"), json!({})),
+            (format!("{path}/test"), json!({"to": "+34600111222"})),
+            (format!("{path}/clone"), json!({})),
+            (format!("/v1/broadcasts/{rejected}/escalate"), json!({})),
+        ] {
+            let refused = app.post(&path, body).await.expect(400).json();
+            assert!(
+                refused["message"].as_str().is_some_and(|message| message.contains("template of the broadcast was deleted")),
+                "{refused}"
+            );
+        }
+        let approval = app.node.core.broadcasts().decide_review(app.tenant(), &escalated, true, None).await;
+        let refused = approval.expect_err("nothing to send");
+        assert!(refused.message().contains("the template was deleted"), "{refused:?}");
+        app.request("PATCH", &path, Some(json!({"name": "y"}))).await.expect(200);
+        app.request("PATCH", &path, Some(json!({"content": {"templateId": gone}}))).await.expect(404);
+        let other = template(&app, "Hello again from Acme").await;
+        app.request("PATCH", &path, Some(json!({"content": {"templateId": other}}))).await.expect(200);
+        act(&app, &id, "send").await.expect(202);
+
+        let sender = app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello", "senderId": sender})).await;
+        add(&app, &id, phones(1)).await;
+        app.request("DELETE", &format!("/v1/senders/{sender}"), None).await.expect(204);
+        for verb in ["send", "clone", "preview"] {
+            let refused = app.post(&format!("/v1/broadcasts/{id}/{verb}"), json!({})).await.expect(400).json();
+            assert!(
+                refused["message"].as_str().is_some_and(|message| message.contains("sender of the broadcast was deleted")),
+                "{refused}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_draft_gets_its_content_before_it_is_sent() {
     for app in TestApp::on_each().await {
         let whole = json!({"text": "Hello from Acme", "emailSubject": "News", "content": {"mediaUrl": "https://example.org/a.png"}});
