@@ -39,6 +39,17 @@ impl Core {
     ) -> Option<Idempotency> {
         key.map(|key| self.inner.marks.hashed(tenant, Idempotency { operation, key, fingerprint: fingerprint(request) }))
     }
+
+    /// Returns the earlier use of a request's key, for a request that fails before it can claim it: a repeat is reported even if the request
+    /// is impossible now.
+    pub(crate) async fn used(&self, tenant: TenantId, guard: Option<&Idempotency>) -> Result<Option<Repeat>> {
+        if guard.is_none() {
+            return Ok(None);
+        }
+        let mut tx = self.inner.store.begin().await?;
+        // Not committed, so that the key stays free.
+        claim(&mut *tx, tenant, guard, Uuid::nil(), self.ids().clock.now()).await
+    }
 }
 
 /// Claims the key of a request for `resource`, in the transaction that creates it. On a repeat, the caller must not write anything.

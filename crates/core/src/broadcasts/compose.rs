@@ -150,6 +150,13 @@ impl Broadcasts<'_> {
     pub async fn clone(&self, caller: &Caller, id: &str, asked: CloneBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(UseCase::CloneBroadcast)?;
         let guard = self.guard(caller.tenant, IdempotentOperation::CloneBroadcast, idempotency::key(None, key.as_deref())?, &(id, &asked));
+        match self.copy_of(caller, id, asked).await {
+            Ok(draft) => self.insert(caller, &draft, guard.as_ref(), "clone").await,
+            Err(error) => Err(self.repeated_or(caller, guard.as_ref(), error).await?),
+        }
+    }
+
+    async fn copy_of(&self, caller: &Caller, id: &str, asked: CloneBroadcast) -> Result<Broadcast> {
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         if self.tenant_config(caller.tenant).await?.sender(original.sender).is_none() {
             return Err(content::sender_deleted());
@@ -160,7 +167,7 @@ impl Broadcasts<'_> {
         let name = asked.name.unwrap_or(name);
         let body =
             Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, ..Body::default() };
-        let draft = Broadcast {
+        Ok(Broadcast {
             id: self.ids().at(now),
             status: Status::Draft,
             version: 0,
@@ -170,8 +177,7 @@ impl Broadcasts<'_> {
             updated_at: now,
             counts: Counts::default(),
             ..original
-        };
-        self.insert(caller, &draft, guard.as_ref(), "clone").await
+        })
     }
 
     /// Returns what a broadcast would do if it were sent now. Reads every recipient.

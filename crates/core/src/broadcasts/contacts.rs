@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ContactStatus, Variab
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Recipient, RequestedChannel, Result, limits};
-use nuncio_store::{IdempotentOperation, NewBroadcastContact, Repeat};
+use nuncio_store::{Idempotency, IdempotentOperation, NewBroadcastContact, Repeat};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -57,24 +57,11 @@ impl Broadcasts<'_> {
         caller.require(UseCase::AddBroadcastContacts)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let guard = self.guard(caller.tenant, IdempotentOperation::AddBroadcastContacts, idempotency::key(None, key)?, &(id, &command));
-        let broadcast = self.find(caller.tenant, id).await?;
+        let (broadcast, template) = match self.growing_draft(caller, id, command.contacts.len()).await {
+            Ok(found) => found,
+            Err(error) => return Err(self.repeated_or(caller, guard.as_ref(), error).await?),
+        };
         let now = self.ids().clock.now();
-        if let Err(error) = apply(broadcast.standing(""), BroadcastAction::Prepare) {
-            // A repeat must be detected first: it is reported even if the action is impossible now.
-            let mut tx = self.inner.store.begin().await?;
-            let repeat = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now).await?;
-            drop(tx);
-            return Err(match repeat {
-                Some(repeat) => self.repeated(caller, repeat).await,
-                None => error,
-            });
-        }
-        let count = command.contacts.len();
-        if !(1..=limits::BROADCAST_CONTACTS).contains(&count) {
-            let message = format!("has {count} items; must have 1 to {}", limits::BROADCAST_CONTACTS);
-            return Err(Error::field("contacts", message));
-        }
-        let template = self.template_of(&broadcast).await?;
         let (mut outcome, mut new, mut seen) = (AddedContacts::default(), Vec::new(), HashSet::new());
         for contact in command.contacts {
             let given = contact.recipient.clone();
@@ -94,7 +81,7 @@ impl Broadcasts<'_> {
         let mut tx = self.inner.store.begin().await?;
         if let Some(repeat) = idempotency::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now).await? {
             drop(tx);
-            return Err(self.repeated(caller, repeat).await);
+            return Err(self.repeated(caller, repeat).await?);
         }
         let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await? else {
             drop(tx);
@@ -107,11 +94,29 @@ impl Broadcasts<'_> {
         Ok(outcome)
     }
 
+    /// Returns a draft to which `count` recipients can be added, with its template.
+    async fn growing_draft(&self, caller: &Caller, id: BroadcastId, count: usize) -> Result<(Broadcast, Option<Template>)> {
+        let broadcast = self.find(caller.tenant, id).await?;
+        apply(broadcast.standing(""), BroadcastAction::Prepare)?;
+        if !(1..=limits::BROADCAST_CONTACTS).contains(&count) {
+            let message = format!("has {count} items; must have 1 to {}", limits::BROADCAST_CONTACTS);
+            return Err(Error::field("contacts", message));
+        }
+        let template = self.template_of(&broadcast).await?;
+        Ok((broadcast, template))
+    }
+
     /// Returns the 409 with the broadcast that the key was used for.
-    async fn repeated(&self, caller: &Caller, repeat: Repeat) -> Error {
-        match self.find(caller.tenant, BroadcastId::from_uuid(repeat.original)).await {
-            Ok(original) => idempotency::conflict(caller, rights::BROADCAST, &BroadcastView::whole(&original), repeat.same_request),
-            Err(error) => error,
+    pub(super) async fn repeated(&self, caller: &Caller, Repeat { original, same_request }: Repeat) -> Result<Error> {
+        let found = self.inner.store.read().await?.find_broadcast(caller.tenant, BroadcastId::from_uuid(original)).await?;
+        Ok(idempotency::repeat(caller, rights::BROADCAST, found.as_ref().map(BroadcastView::whole).as_ref(), same_request))
+    }
+
+    /// Returns the 409 of a repeat; otherwise `error`, with which the request failed.
+    pub(super) async fn repeated_or(&self, caller: &Caller, guard: Option<&Idempotency>, error: Error) -> Result<Error> {
+        match self.used(caller.tenant, guard).await? {
+            Some(repeat) => self.repeated(caller, repeat).await,
+            None => Ok(error),
         }
     }
 

@@ -2,13 +2,13 @@
 
 use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Result, id::Id as _, set_if_given, template::Template};
-use nuncio_store::{Idempotency, IdempotentOperation, Repeat};
+use nuncio_store::{Idempotency, IdempotentOperation};
 
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{Broadcasts, check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, parse_id_at, rights, unknown};
+use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, parse_id_at, unknown};
 use crate::messages::SendOptions;
 
 /// Recipients deleted per transaction.
@@ -22,12 +22,16 @@ impl Broadcasts<'_> {
         let key = idempotency::key(command.idempotency_key.take(), options.idempotency_key.as_deref())?;
         let now = self.ids().clock.now();
         let config = self.tenant_config(caller.tenant).await?;
-        let sender = body_sender(&config, command.sender_id.as_deref(), options.sender.as_deref())?;
-        command.sender_id = Some(sender.id.to_string());
+        let sender = body_sender(&config, command.sender_id.as_deref(), options.sender.as_deref());
+        command.sender_id = sender.as_ref().map_or(command.sender_id.or(options.sender), |sender| Some(sender.id.to_string()));
         command.message_type = Some(command.message_type.unwrap_or_default());
         command.track_links = Some(command.track_links.unwrap_or_default());
         command.variables = Some(command.variables.unwrap_or_default());
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateBroadcast, key, &command);
+        let sender = match sender {
+            Ok(sender) => sender,
+            Err(error) => return Err(self.repeated_or(caller, guard.as_ref(), error).await?),
+        };
         let mut broadcast = Broadcast {
             tenant: caller.tenant,
             id: self.ids().at(now),
@@ -70,14 +74,14 @@ impl Broadcasts<'_> {
         guard: Option<&Idempotency>,
         verb: &'static str,
     ) -> Result<BroadcastView> {
-        self.check(broadcast).await?;
+        if let Err(error) = self.check(broadcast).await {
+            return Err(self.repeated_or(caller, guard, error).await?);
+        }
         let mut tx = self.inner.store.begin().await?;
         let repeat = idempotency::claim(&mut *tx, caller.tenant, guard, broadcast.id.uuid(), broadcast.updated_at).await?;
-        if let Some(Repeat { original, same_request }) = repeat {
+        if let Some(repeat) = repeat {
             drop(tx);
-            let id = BroadcastId::from_uuid(original);
-            let original = self.inner.store.read().await?.find_broadcast(caller.tenant, id).await?;
-            return Err(idempotency::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
+            return Err(self.repeated(caller, repeat).await?);
         }
         tx.insert_broadcast(broadcast).await?;
         let view = BroadcastView::whole(broadcast);

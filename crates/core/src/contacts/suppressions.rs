@@ -117,16 +117,29 @@ impl Suppressions<'_> {
     pub async fn create(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
         caller.require(UseCase::CreateSuppression)?;
         let key = idempotency::key(None, header)?;
-        let suppression = self.read(caller, &command).await?;
-        let recipient = &suppression.recipient;
+        let (recipient, reason) = read(&command)?;
         let full = CreateSuppression {
             identifier: recipient.identifier.clone(),
             channel: command.channel.filter(|_| !matches!(recipient.kind, AddressKind::Phone | AddressKind::Email)),
-            reason: Some(suppression.reason),
+            reason: Some(reason),
             ..command
         };
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
+        let config = self.tenant_config(tenant).await?;
+        let sender = match full.sender_id.as_deref().map(|id| named_sender(&config, "senderId", id)).transpose() {
+            Ok(sender) => sender.map(|sender| sender.id),
+            Err(error) => {
+                // A repeat is reported even if the sender was deleted since.
+                let repeat = self.used(tenant, guard.as_ref()).await?;
+                return Err(match repeat {
+                    Some(repeat) => self.made_before(caller, repeat).await?,
+                    None => error,
+                });
+            }
+        };
+        let source = format!("API key {}", caller.key);
+        let suppression = Suppression { id: self.ids().next(), recipient, sender, reason, source };
         let mut tx = self.begin_once(caller, guard.as_ref(), suppression.id, now).await?;
         let made = tx.insert_suppression(tenant, &suppression, now).await?;
         if !made {
@@ -153,26 +166,6 @@ impl Suppressions<'_> {
         Ok(Change::new("suppression", "delete", id).from(&SuppressionView::from(&found)).commit(tx, caller.tenant).await?)
     }
 
-    async fn read(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
-        let mut errors = Vec::new();
-        let recipient =
-            recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message))).ok();
-        let scoped = command.sender_id.is_some();
-        let reason = command.reason.unwrap_or(if scoped { SuppressionReason::OptOut } else { SuppressionReason::Manual });
-        if scoped && reason != SuppressionReason::OptOut {
-            errors.push(FieldError::new("senderId", format!("only an opt_out can be for one sender; {reason} is for all of them")));
-        }
-        let Some(recipient) = recipient.filter(|_| errors.is_empty()) else { return Err(Error::invalid(errors)) };
-        let sender = match command.sender_id.as_deref() {
-            None => None,
-            Some(id) => {
-                let config = self.tenant_config(caller.tenant).await?;
-                Some(named_sender(&config, "senderId", id)?.id)
-            }
-        };
-        Ok(Suppression { id: self.ids().next(), recipient, sender, reason, source: format!("API key {}", caller.key) })
-    }
-
     async fn known(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
         let all = PageRequest::newest(10_000);
         let of = std::slice::from_ref(&like.recipient);
@@ -186,16 +179,32 @@ impl Suppressions<'_> {
         let mut tx = self.inner.store.begin().await?;
         match idempotency::claim(&mut *tx, caller.tenant, key, id.uuid(), now).await? {
             None => Ok(tx),
-            Some(Repeat { original, same_request }) => {
+            Some(repeat) => {
                 drop(tx);
-                Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?)
+                Err(self.made_before(caller, repeat).await?)
             }
         }
     }
 
-    async fn made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
-        let found = self.inner.store.read().await?.find_suppression(caller.tenant, id).await?;
+    async fn made_before(&self, caller: &Caller, Repeat { original, same_request }: Repeat) -> Result<Error> {
+        let found = self.inner.store.read().await?.find_suppression(caller.tenant, SuppressionId::from_uuid(original)).await?;
         Ok(idempotency::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
+    }
+}
+
+/// Returns the recipient and the reason of a new suppression; reports all errors at once.
+fn read(command: &CreateSuppression) -> Result<(Recipient, SuppressionReason)> {
+    let mut errors = Vec::new();
+    let recipient =
+        recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message))).ok();
+    let scoped = command.sender_id.is_some();
+    let reason = command.reason.unwrap_or(if scoped { SuppressionReason::OptOut } else { SuppressionReason::Manual });
+    if scoped && reason != SuppressionReason::OptOut {
+        errors.push(FieldError::new("senderId", format!("only an opt_out can be for one sender; {reason} is for all of them")));
+    }
+    match recipient {
+        Some(recipient) if errors.is_empty() => Ok((recipient, reason)),
+        _ => Err(Error::invalid(errors)),
     }
 }
 

@@ -197,6 +197,58 @@ async fn a_test_message_and_a_copy_of_a_broadcast_are_made_once_by_a_key() {
     }
 }
 
+// holds: broadcasts.idempotency
+#[tokio::test]
+async fn a_repeat_that_lacks_what_was_deleted_since_gets_the_original() {
+    for app in TestApp::on_each().await {
+        let delete = async |path: String| app.request("DELETE", &path, None).await.expect(204);
+        let repeated = async |path: &str, body: &serde_json::Value| {
+            let answer = app.once("k", path, body.clone()).await.expect(409).json();
+            assert_eq!(answer["code"], "idempotency_conflict", "{path} {answer}");
+            answer
+        };
+        let sender = app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json()["id"].clone();
+        let template = json!({"name": "t", "language": "en", "body": "Hello"});
+        let template = app.post("/v1/templates", template).await.expect(201).json()["id"].clone();
+        let named = |id: &serde_json::Value| id.as_str().expect("an id").to_owned();
+
+        let of_template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": template}});
+        let first = app.once("k", "/v1/broadcasts", of_template.clone()).await.expect(201).json()["broadcast"]["id"].clone();
+        let adding = (format!("/v1/broadcasts/{}/contacts", named(&first)), json!({"contacts": [{"recipient": "+34600111222"}]}));
+        app.once("k", &adding.0, adding.1.clone()).await.expect(201);
+        delete(format!("/v1/templates/{}", named(&template))).await;
+        assert_eq!(repeated("/v1/broadcasts", &of_template).await["broadcast"]["id"], first);
+        assert_eq!(repeated(&adding.0, &adding.1).await["broadcast"]["id"], first);
+        let new = app.once("another", "/v1/broadcasts", of_template.clone()).await.expect(404).json();
+        assert_eq!(new["code"], "not_found");
+        delete(format!("/v1/broadcasts/{}", named(&first))).await;
+        repeated(&adding.0, &adding.1).await;
+
+        let original = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
+        let original = named(&original["broadcast"]["id"]);
+        let clone = format!("/v1/broadcasts/{original}/clone");
+        let copy = app.once("k", &clone, json!({})).await.expect(201).json()["broadcast"]["id"].clone();
+        delete(format!("/v1/broadcasts/{original}")).await;
+        assert_eq!(repeated(&clone, &json!({})).await["broadcast"]["id"], copy);
+
+        let of_sender = json!({"name": "x", "channel": "sms", "text": "x", "senderId": sender});
+        let by_header = json!({"name": "x", "channel": "sms", "text": "x"});
+        let auth = format!("Bearer {}", app.test_key);
+        let header = [("authorization", auth.as_str()), ("idempotency-key", "h"), ("service-sender", sender.as_str().expect("an id"))];
+        let opt_out = json!({"identifier": "+34600111222", "senderId": sender});
+        let made = app.once("s", "/v1/broadcasts", of_sender.clone()).await.expect(201).json()["broadcast"]["id"].clone();
+        app.send("POST", "/v1/broadcasts", &header, Some(by_header.clone())).await.expect(201);
+        app.once("k", "/v1/suppressions", opt_out.clone()).await.expect(201);
+        delete(format!("/v1/senders/{}", named(&sender))).await;
+        let repeat = app.once("s", "/v1/broadcasts", of_sender).await.expect(409).json();
+        assert_eq!((&repeat["code"], &repeat["broadcast"]["id"]), (&json!("idempotency_conflict"), &made));
+        let repeat = app.send("POST", "/v1/broadcasts", &header, Some(by_header)).await.expect(409).json();
+        assert_eq!(repeat["code"], "idempotency_conflict");
+        repeated("/v1/suppressions", &opt_out).await;
+        app.once("another", "/v1/suppressions", opt_out).await.expect(404);
+    }
+}
+
 #[tokio::test]
 async fn a_refused_request_does_not_use_up_its_key() {
     let app = TestApp::start().await;
