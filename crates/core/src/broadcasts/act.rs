@@ -1,8 +1,9 @@
 //! Actions on broadcasts: send, schedule, pause, resume, cancel, escalate, retry the review, and the operator's decision.
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, Status, apply};
-use nuncio_domain::{Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits, page::PageRequest};
+use nuncio_domain::{BroadcastId, Channel, Error, ErrorCode, RequestedChannel, Result, TenantId, Timestamp, limits, page::PageRequest};
 
+use super::change::{TRIES, changing};
 use super::command::{ScheduleBroadcast, SendBroadcast};
 use super::{Broadcasts, check, content, content::fingerprint, view::BroadcastView};
 use crate::base::{Caller, UseCase, parse_id};
@@ -18,18 +19,11 @@ impl Broadcasts<'_> {
         if let Some(at) = command.scheduled_at {
             self.check_time(at)?;
         }
-        let id = parse_id(id, "broadcast")?;
-        let broadcast = self.find(caller.tenant, id).await?;
-        if broadcast.status == Status::Draft && broadcast.total > 0 {
-            Error::if_any(check::check_complete(&broadcast, self.ids().clock.now()))?;
-            self.ensure_sendable(&broadcast).await?;
-            self.require_values(&broadcast).await?;
-        }
-        self.submit_for_review(broadcast, BroadcastAction::Send, |broadcast| {
+        let edit = |broadcast: &mut Broadcast| {
             let stored = broadcast.body.scheduled_at.filter(|_| !command.at_once);
             broadcast.body.scheduled_at = command.scheduled_at.or(stored);
-        })
-        .await
+        };
+        self.submit_for_review(caller.tenant, parse_id(id, "broadcast")?, BroadcastAction::Send, edit).await
     }
 
     /// Fails if the broadcast has nothing that can be sent.
@@ -105,39 +99,37 @@ impl Broadcasts<'_> {
     /// Submits the edited content of a rejected broadcast for review.
     pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::RetryBroadcastReview)?;
-        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        let fingerprint = fingerprint(&broadcast);
-        if apply(broadcast.standing(&fingerprint), BroadcastAction::RetryReview).is_ok() {
-            self.ensure_sendable(&broadcast).await?;
-            self.require_values(&broadcast).await?;
-        }
-        self.submit_for_review(broadcast, BroadcastAction::RetryReview, |_| {}).await
+        self.submit_for_review(caller.tenant, parse_id(id, "broadcast")?, BroadcastAction::RetryReview, |_| {}).await
     }
 
     /// Reserves the maximum cost of a broadcast, and starts its review.
     async fn submit_for_review(
         &self,
-        broadcast: Broadcast,
+        tenant: TenantId,
+        id: BroadcastId,
         action: BroadcastAction,
         edit: impl Fn(&mut Broadcast) + Send + Sync,
     ) -> Result<BroadcastView> {
-        apply(broadcast.standing(&fingerprint(&broadcast)), action)?;
-        let estimate = self.estimate(&broadcast).await?;
-        let changed = self
-            .change_as(
-                broadcast.tenant,
-                broadcast.id,
-                |_| action,
-                Some(&estimate),
-                |broadcast, now| {
-                    edit(broadcast);
-                    broadcast.body.review_attempts += 1;
-                    // It may have been edited since.
-                    Error::if_any(check::check_complete(broadcast, now))
-                },
-            )
-            .await?;
-        Ok(BroadcastView::whole(&changed))
+        for _ in 0..TRIES {
+            let broadcast = self.find(tenant, id).await?;
+            apply(broadcast.standing(&fingerprint(&broadcast)), action)?;
+            Error::if_any(check::check_complete(&broadcast, self.ids().clock.now()))?;
+            self.ensure_sendable(&broadcast).await?;
+            self.require_values(&broadcast).await?;
+            let estimate = self.estimate(&broadcast).await?;
+            let change = |broadcast: &mut Broadcast, now: Timestamp| {
+                edit(broadcast);
+                broadcast.body.review_attempts += 1;
+                // It may have been edited since.
+                Error::if_any(check::check_complete(broadcast, now))
+            };
+            match self.change_as(tenant, id, |_| action, Some(&estimate), change).await {
+                // Recipients or content changed since they were checked.
+                Err(error) if error.code() == ErrorCode::Conflict => {}
+                changed => return Ok(BroadcastView::whole(&changed?)),
+            }
+        }
+        Err(changing())
     }
 
     async fn act_on(

@@ -13,7 +13,7 @@ use super::{Broadcasts, links};
 use crate::base::Change;
 
 /// Maximum number of tries after lost races.
-const TRIES: usize = 5;
+pub(super) const TRIES: usize = 5;
 
 impl Broadcasts<'_> {
     pub(crate) async fn find(&self, tenant: TenantId, id: BroadcastId) -> Result<Broadcast> {
@@ -89,8 +89,13 @@ impl Broadcasts<'_> {
             self.inner.dispatch.log_signals().changed(tenant);
             return Ok(broadcast);
         }
-        Err(Error::unavailable("the broadcast keeps changing; try again"))
+        Err(changing())
     }
+}
+
+/// Returns the error after too many lost races.
+pub(super) fn changing() -> Error {
+    Error::unavailable("the broadcast keeps changing; try again")
 }
 
 /// Returns the audit log's verb for an action.

@@ -4,6 +4,7 @@ use nuncio_domain::broadcast::{Body, Broadcast, BroadcastAction, Counts, QuietHo
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Result, id::Id as _, set_if_given, template::Template};
 use nuncio_store::{Idempotency, IdempotentOperation};
 
+use super::change::changing;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use super::{Broadcasts, check, content};
@@ -189,7 +190,7 @@ impl Broadcasts<'_> {
             Err(error) => error,
             Ok(broadcast) => match nuncio_domain::broadcast::apply(broadcast.standing(""), BroadcastAction::Prepare) {
                 Err(error) => error,
-                Ok(_) => Error::unavailable("the broadcast keeps changing; try again"),
+                Ok(_) => changing(),
             },
         }
     }

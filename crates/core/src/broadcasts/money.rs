@@ -9,7 +9,9 @@ use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::message::{Message, Money};
-use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Micros, Recipient, Result, SenderId, TenantId, Timestamp, address};
+use nuncio_domain::{
+    AddressKind, BroadcastId, Channel, Error, ErrorCode, Micros, Recipient, Result, SenderId, TenantId, Timestamp, address,
+};
 use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 
 use super::{Broadcasts, composer::Composer, content, content::fingerprint, variables};
@@ -44,10 +46,10 @@ fn basis(broadcast: &Broadcast) -> (i64, String) {
 }
 
 impl Estimate {
-    /// Stores the estimate in the broadcast; fails if recipients or content changed since.
+    /// Stores the estimate in the broadcast; `409 conflict` if recipients or content changed since.
     pub(super) fn put(&self, broadcast: &mut Broadcast) -> Result<()> {
         if self.basis != basis(broadcast) {
-            return Err(Error::unavailable("the broadcast changed while its cost was estimated; try again"));
+            return Err(Error::new(ErrorCode::Conflict, "the broadcast changed while its cost was estimated; try again"));
         }
         broadcast.body.estimated_cost = self.expected.map(|micros| micros.0);
         broadcast.body.reserved = self.required.0;

@@ -7,6 +7,7 @@ use nuncio_domain::{BroadcastId, Clock as _};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
+use crate::at_once;
 use crate::broadcasts::{SECOND, act, add, contacts, counts, finish, get, messages, now, phones, recount, sent, status, text, told};
 
 // holds: broadcasts.schedule
@@ -132,6 +133,30 @@ async fn of_two_sends_at_once_one_wins() {
         finish(&app).await;
         assert_eq!(get(&app, &id).await["reviewAttempts"], 1);
         assert_eq!(messages(&app).await.values().copied().collect::<Vec<_>>(), [1; 20]);
+    }
+}
+
+// holds: broadcasts.send.twice
+#[tokio::test]
+async fn a_send_while_recipients_are_added_takes_those_that_are_there() {
+    for app in TestApp::on_each().await {
+        let id = text(&app).await;
+        add(&app, &id, phones(20)).await;
+        let (send, more) = (format!("/v1/broadcasts/{id}/send"), format!("/v1/broadcasts/{id}/contacts"));
+        let one = |to: &str| json!({"contacts": [{"recipient": to}]});
+        let requests = [
+            app.post(&send, json!({})),
+            app.post(&send, json!({})),
+            app.post(&more, one("+34600111222")),
+            app.post(&more, one("+34600111223")),
+        ];
+        let statuses: Vec<_> = at_once(requests.into()).await.into_iter().map(|answer| answer.status.as_u16()).collect();
+        let mut sends = statuses[..2].to_vec();
+        sends.sort_unstable();
+        assert_eq!(sends, [202, 400], "{statuses:?}");
+        finish(&app).await;
+        let total = 20 + statuses[2..].iter().filter(|status| **status == 201).count() as i64;
+        assert_eq!(counts(&get(&app, &id).await), [total, 0, 0, total, 0, 0]);
     }
 }
 
