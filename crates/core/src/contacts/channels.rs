@@ -59,6 +59,9 @@ impl Contacts<'_> {
         let channel_id = ContactChannelId::of(address, channel);
         tx.put_channel_entry(caller.tenant, address, &wanted.entry).await?;
         if wanted.is_primary {
+            if let Some(before) = person.primary(channel) {
+                self.mark_changed(&mut *tx, caller.tenant, &person, before).await?;
+            }
             person.contact.detail.primaries.insert(channel, channel_id);
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
@@ -173,13 +176,25 @@ impl Contacts<'_> {
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
         let kind = find(&person, channel)?.channel;
-        if person.primary(kind) != Some(channel) {
+        let before = person.primary(kind).filter(|before| *before != channel);
+        if let Some(before) = before {
+            for changed in [before, channel] {
+                self.mark_changed(&mut *tx, caller.tenant, &person, changed).await?;
+            }
             person.contact.detail.primaries.insert(kind, channel);
             self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
             let change = Change::new("contact", "make_channel_primary", id).to(&json!({"channelId": channel, "channel": kind}));
             change.commit(tx, caller.tenant).await?;
         }
         self.channel_now(caller.tenant, id, channel).await
+    }
+
+    /// Stores that a channel changed: whether it is the primary one of its type is stored with the contact.
+    async fn mark_changed(&self, tx: &mut dyn Tx, tenant: TenantId, person: &Person, channel: ContactChannelId) -> Result<()> {
+        let (found, now) = (find(person, channel)?, self.ids().clock.now());
+        pin(tx, tenant, person, found.address, now).await?;
+        let entry = ChannelEntry { updated_at: now, ..entry_of(&found) };
+        Ok(tx.put_channel_entry(tenant, found.address.id, &entry).await?)
     }
 
     async fn channel_now(&self, tenant: TenantId, id: ContactId, channel: ContactChannelId) -> Result<ContactChannelView> {

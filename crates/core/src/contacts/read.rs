@@ -119,44 +119,39 @@ pub(crate) async fn people(tx: &mut dyn Tx, tenant: TenantId, contacts: Vec<Cont
 /// Returns, for each of `people`, a contact that seems to be the same person: one of the same name with another kind of identifier, or the
 /// owner of an email address in the metadata. The oldest that was not dismissed. The number of statements is constant.
 pub(super) async fn suggest(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nuncio_store::Result<HashMap<ContactId, ContactId>> {
-    let mut suggested = namesakes(tx, tenant, people).await?;
-    let emails: Vec<(&Person, Vec<String>)> =
-        people.iter().filter(|person| !suggested.contains_key(&person.contact.id)).map(|person| (person, emails(person))).collect();
-    let asked: BTreeSet<String> = emails.iter().flat_map(|(_, emails)| emails).cloned().collect();
-    let owners = tx.contacts_by_identifier(tenant, AddressKind::Email, &asked).await?;
-    for (person, emails) in emails {
-        let found = emails.iter().filter_map(|email| owners.get(email)).find(|id| possible(person, **id));
-        suggested.extend(found.map(|id| (person.contact.id, *id)));
-    }
-    // Of a contact that was dismissed and merged since, only the other one knows.
-    let others: BTreeSet<ContactId> = suggested.values().copied().collect();
-    let others = tx.lookup_contacts(tenant, &others.into_iter().collect::<Vec<_>>()).await?;
-    let dismissed = |person: &ContactId, other| others.iter().any(|o| o.id == other && o.detail.dismissed.contains(person));
-    suggested.retain(|person, other| !dismissed(person, *other));
-    Ok(suggested)
-}
-
-/// Returns, for each of `people`, the oldest contact of the same name with a kind of identifier they lack.
-async fn namesakes(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nuncio_store::Result<HashMap<ContactId, ContactId>> {
-    let named: Vec<(&Person, String)> = people.iter().filter_map(|person| Some((person, person.contact.detail.name_key()?))).collect();
-    let keys: BTreeSet<String> = named.iter().map(|(_, key)| key.clone()).collect();
+    let named: Vec<_> = people.iter().map(|person| person.contact.detail.name_key()).collect();
+    let keys: BTreeSet<String> = named.iter().flatten().cloned().collect();
     let of_name = tx.contacts_named(tenant, &keys, NAMESAKES).await?;
-    let mut others: BTreeSet<ContactId> = BTreeSet::new();
-    for (person, key) in &named {
-        others.extend(of_name.get(key).into_iter().flatten().filter(|id| possible(person, **id)));
-    }
+    let emails: Vec<Vec<String>> = people.iter().map(emails).collect();
+    let owners = tx.contacts_by_identifier(tenant, AddressKind::Email, &emails.iter().flatten().cloned().collect()).await?;
+    let candidates: Vec<(&Person, Vec<ContactId>, Vec<ContactId>)> = people
+        .iter()
+        .zip(named.iter().zip(&emails))
+        .map(|(person, (name, emails))| {
+            let namesakes = name.as_ref().and_then(|name| of_name.get(name)).into_iter().flatten().copied();
+            let owners = emails.iter().filter_map(|email| owners.get(email)).copied();
+            (person, namesakes.filter(|id| possible(person, *id)).collect(), owners.filter(|id| possible(person, *id)).collect())
+        })
+        .collect();
+    let others: BTreeSet<ContactId> =
+        candidates.iter().flat_map(|(_, namesakes, owners)| namesakes.iter().chain(owners)).copied().collect();
     let others: Vec<ContactId> = others.into_iter().collect();
     let mut kinds: HashMap<ContactId, Vec<AddressKind>> = HashMap::new();
     for address in tx.addresses_of_contacts(tenant, &others).await? {
         kinds.entry(address.contact).or_default().push(address.recipient.kind);
     }
-    let mut found = HashMap::new();
-    for (person, key) in named {
-        let lacks = |kind: &AddressKind| person.addresses.iter().all(|a| a.recipient.kind != *kind);
-        let fits = |id: &&ContactId| possible(person, **id) && kinds.get(*id).is_some_and(|kinds| kinds.iter().any(lacks));
-        found.extend(of_name.get(&key).into_iter().flatten().find(fits).map(|id| (person.contact.id, *id)));
+    // Of a contact that was dismissed and merged since, only the other one knows.
+    let dismissed: HashMap<ContactId, Vec<ContactId>> =
+        tx.lookup_contacts(tenant, &others).await?.into_iter().map(|contact| (contact.id, contact.detail.dismissed)).collect();
+    let mut suggested = HashMap::new();
+    for (person, namesakes, owners) in candidates {
+        let lacks = |kind: &AddressKind| person.addresses.iter().all(|address| address.recipient.kind != *kind);
+        let fitting = namesakes.into_iter().filter(|id| kinds.get(id).is_some_and(|kinds| kinds.iter().any(lacks)));
+        let turned_down = |id: &ContactId| dismissed.get(id).is_some_and(|theirs| theirs.contains(&person.contact.id));
+        let found = fitting.chain(owners).find(|id| !turned_down(id));
+        suggested.extend(found.map(|id| (person.contact.id, id)));
     }
-    Ok(found)
+    Ok(suggested)
 }
 
 /// Returns whether `id` is another contact and was not dismissed.

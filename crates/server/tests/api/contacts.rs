@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_channel::{Inbound, ProviderEvent};
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{AddressKind, Channel, ContactId, Recipient, Timestamp};
+use nuncio_domain::{AddressKind, Channel, Clock as _, ContactId, Recipient, Timestamp};
 use nuncio_store::Address;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
@@ -268,11 +268,14 @@ async fn channels_come_change_and_go() {
         let whatsapp = add(json!({"channel": "whatsapp", "identifier": "+34600111222"})).await.expect(201).json()["channel"].clone();
 
         let second = text(&second["id"]).to_owned();
+        app.clock.advance(Duration::from_secs(60));
         let primary = app.request("POST", &format!("{path}/{second}/primary"), None).await.expect(200).json();
         assert_eq!(primary["channel"]["isPrimary"], true);
         app.post(&format!("{path}/{second}/primary"), json!({})).await.expect(200);
         let now = get(&app, &contact["id"]).await;
         assert_eq!((text(&now["primaryPhone"]), now["channels"][0]["isPrimary"].as_bool()), ("+34600111333", Some(false)));
+        assert_eq!(now["channels"][0]["updatedAt"], primary["channel"]["updatedAt"], "both changed");
+        assert_eq!(primary["channel"]["updatedAt"], app.clock.now().to_string());
         assert_eq!(now["channels"][1], whatsapp, "another type has a primary one of its own");
 
         let patch = async |id: &str, body: Value| app.request("PATCH", &format!("{path}/{id}"), Some(body)).await;

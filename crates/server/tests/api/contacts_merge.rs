@@ -124,6 +124,8 @@ async fn merging_is_suggested_for_one_person_until_it_is_turned_down() {
             .await
             .expect(200);
         assert!(get(&app, &chat).await.get("suggestedMergeWith").is_none(), "nor under the id that it was merged into");
+        let next = create(&app, named("Ada Lovelace", json!({"channel": "email", "identifier": "lovelace@example.org"}))).await;
+        assert_eq!(get(&app, &chat).await["suggestedMergeWith"], next["id"], "and hides no other");
     }
 }
 
