@@ -89,12 +89,28 @@ pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>)
 
 /// Parses a country (ISO 3166-1 alpha-2) with a numbering plan; returns it in upper case.
 pub(crate) fn country(text: &str, path: &str, errors: &mut Vec<FieldError>) -> String {
-    let upper = text.to_ascii_uppercase();
+    let upper = text.trim().to_ascii_uppercase();
     if !address::is_country(&upper) {
         let shown: String = text.chars().take(64).collect();
         errors.push(FieldError::new(path, format!("is {shown:?}; must be an ISO 3166-1 alpha-2 code such as ES")));
     }
     upper
+}
+
+/// Parses a list of countries, at most as many as there are; returns each once, in upper case.
+pub(crate) fn countries(texts: &[String], path: &str, errors: &mut Vec<FieldError>) -> Vec<String> {
+    if texts.len() > limits::COUNTRIES {
+        errors.push(FieldError::new(path, format!("has {} items; must have at most {}", texts.len(), limits::COUNTRIES)));
+        return Vec::new();
+    }
+    let mut countries = Vec::new();
+    for (n, text) in texts.iter().enumerate() {
+        let country = country(text, &format!("{path}[{n}]"), errors);
+        if !countries.contains(&country) {
+            countries.push(country);
+        }
+    }
+    countries
 }
 
 /// Restores a phone number in a query: an unencoded plus sign arrives as a space.

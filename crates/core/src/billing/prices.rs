@@ -73,14 +73,15 @@ fn fields(line: &str) -> Vec<String> {
 
 fn price([channel, country, unit, provider, fee, from]: [&str; 6]) -> Result<Price, Vec<String>> {
     let mut faults = Vec::new();
+    let country = country.to_ascii_uppercase();
     let names = |all: &[Channel]| all.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
     let known_channel = Channel::parse(channel);
     if known_channel.is_none() {
         faults.push(format!("channel {channel:?} is not one of {}", names(Channel::ALL)));
     }
-    if country != ANYWHERE && !address::is_country(country) {
+    if country != ANYWHERE && !address::is_country(&country) {
         let meant = if country == "UK" { "; write GB" } else { "" };
-        faults.push(format!("country {country:?} is neither a country code (ISO 3166, two capital letters) nor *{meant}"));
+        faults.push(format!("country {country:?} is neither a country code (ISO 3166, two letters) nor *{meant}"));
     }
     let known_unit = Unit::parse(unit);
     match (known_unit, known_channel) {
@@ -107,7 +108,7 @@ fn price([channel, country, unit, provider, fee, from]: [&str; 6]) -> Result<Pri
     }
     match (known_channel, known_unit, effective_from) {
         (Some(channel), Some(unit), Some(effective_from)) if faults.is_empty() => {
-            Ok(Price { channel, country: country.to_owned(), effective_from, unit, cost })
+            Ok(Price { channel, country, effective_from, unit, cost })
         }
         _ => Err(faults),
     }
@@ -136,9 +137,9 @@ mod tests {
 
     #[test]
     fn columns_come_in_any_order() {
-        let prices = parse("fee,provider,unit,country,channel\r\n0.005,0.03,segment,\"*\",sms\r\n").unwrap();
+        let prices = parse("fee,provider,unit,country,channel\r\n0.005,0.03,segment,\"es\",sms\r\n").unwrap();
         let cost = Cost { fee: Micros(5_000), provider: Micros(30_000) };
         let effective_from = Timestamp::default();
-        assert_eq!(prices, [Price { channel: Channel::Sms, country: "*".into(), effective_from, unit: Unit::Segment, cost }]);
+        assert_eq!(prices, [Price { channel: Channel::Sms, country: "ES".into(), effective_from, unit: Unit::Segment, cost }]);
     }
 }

@@ -6,7 +6,7 @@ use nuncio_domain::broadcast::{Broadcast, BroadcastAction, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Template;
 use nuncio_domain::{
-    AddressKind, BroadcastId, Channel, Error, FieldError, Permission, Recipient, RequestedChannel, Result, Timestamp, address, limits,
+    AddressKind, BroadcastId, Channel, Error, FieldError, Permission, Recipient, RequestedChannel, Result, Timestamp, limits,
 };
 use nuncio_store::{ContactFilter, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct SelectContacts {
     #[schema(example = json!({"plan": "pro"}))]
     pub metadata: BTreeMap<String, String>,
     /// The contact is from one of these countries (ISO 3166-1 alpha-2).
-    #[schema(example = json!(["ES"]))]
+    #[schema(max_items = 250, example = json!(["ES"]))]
     pub countries: Vec<String>,
     /// The contact has a channel of this type.
     pub channel: Option<Channel>,
@@ -139,13 +139,7 @@ impl SelectContacts {
     /// Validates the filter, with all errors at once, and converts its countries to upper case.
     fn validated(mut self) -> Result<Self> {
         let mut faults = Vec::new();
-        for (at, code) in self.countries.iter_mut().enumerate() {
-            *code = code.trim().to_uppercase();
-            if !address::is_country(code) {
-                faults
-                    .push(FieldError::new(format!("countries[{at}]"), format!("{code:?} is not a country; write two letters, such as ES")));
-            }
-        }
+        self.countries = list::countries(&self.countries, "countries", &mut faults);
         list::metadata(&self.metadata, "metadata", &mut faults);
         for (path, names) in [("metadata", self.metadata.keys()), ("variables", self.variables.keys())] {
             let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();

@@ -221,8 +221,8 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
     }
     let mut faults = FieldErrors { errors };
     faults.name(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
-    if let Some(code) = given.country_code.as_deref().filter(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
-        faults.push(&at("countryCode"), format!("is {code:?}; must be two capital letters (ISO 3166-1 alpha-2), such as ES"));
+    if let Some(code) = given.country_code.as_deref().filter(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_alphabetic())) {
+        faults.push(&at("countryCode"), format!("is {code:?}; must be two letters (ISO 3166-1 alpha-2), such as ES"));
     }
     let recipient = Parsed::parse(&given.identifier).and_then(|parsed| Recipient::on(&parsed, given.channel));
     let recipient = recipient.map_err(|error| faults.push(&at("identifier"), error.to_string())).ok()?;
@@ -231,7 +231,7 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
     }
     let entry = ChannelEntry {
         label: given.label.clone().filter(|label| !is_blank(label)),
-        country: given.country_code.clone(),
+        country: given.country_code.as_deref().map(str::to_ascii_uppercase),
         ..ChannelEntry::new(given.channel, now)
     };
     Some(Wanted { recipient, entry, is_primary: given.is_primary == Some(true) })

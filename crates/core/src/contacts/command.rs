@@ -36,7 +36,7 @@ pub struct ContactChannelIn {
     #[schema(min_length = 1, max_length = 320, format = "recipient", example = "+34600111222")]
     pub identifier: String,
     /// ISO 3166-1 alpha-2; by default the country of the phone number.
-    #[schema(pattern = "^[A-Z]{2}$")]
+    #[schema(pattern = "^[A-Za-z]{2}$")]
     pub country_code: Option<String>,
     /// Your name for it.
     #[schema(max_length = 50)]

@@ -106,16 +106,7 @@ impl Invitations<'_> {
         if !(least..=most).contains(&days) {
             errors.push(FieldError::new("expiresInDays", format!("is {days}; must be {least} to {most}")));
         }
-        let mut countries = Vec::new();
-        for (n, text) in asked.allowed_phone_countries.unwrap_or_default().iter().enumerate().take(limits::COUNTRIES + 1) {
-            if n == limits::COUNTRIES {
-                errors.push(FieldError::new("allowedPhoneCountries", format!("has too many items; must have at most {n}")));
-            }
-            let country = list::country(text, &format!("allowedPhoneCountries[{n}]"), &mut errors);
-            if !countries.contains(&country) {
-                countries.push(country);
-            }
-        }
+        let countries = list::countries(&asked.allowed_phone_countries.unwrap_or_default(), "allowedPhoneCountries", &mut errors);
         Error::if_any(errors)?;
         let number = asked.phone_number_id.map(|text| parse_id_at(NUMBER, &text, "phone number")).transpose()?;
         let id: InvitationId = self.ids().at(now);

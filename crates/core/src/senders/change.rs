@@ -4,7 +4,7 @@ use nuncio_domain::{FieldError, Micros, address, config::Sender, limits, set_if_
 use serde_json::Number;
 
 use super::command::UpdateSender;
-use crate::base::{Core, FieldErrors};
+use crate::base::{Core, FieldErrors, list};
 use crate::webhooks::{WebhookChange, check_events};
 
 /// What happens to a sender's webhook.
@@ -86,18 +86,8 @@ fn allowed_countries(codes: &[String], errors: &mut Vec<FieldError>) -> Vec<Stri
     if codes.is_empty() {
         errors.push(FieldError::new("allowedCountries", "has 0 items; must have at least 1, or be null to allow all countries"));
     }
-    if codes.len() > limits::COUNTRIES {
-        errors.push(FieldError::new("allowedCountries", format!("has {} items; must have at most {}", codes.len(), limits::COUNTRIES)));
-        return Vec::new();
-    }
-    for (n, code) in codes.iter().enumerate().filter(|(_, code)| !address::is_country(code)) {
-        let shown: String = code.chars().take(64).collect();
-        let message = format!("is {shown:?}; must be an ISO 3166-1 alpha-2 code in upper case, such as ES");
-        errors.push(FieldError::new(format!("allowedCountries[{n}]"), message));
-    }
-    let mut codes = codes.to_vec();
+    let mut codes = list::countries(codes, "allowedCountries", errors);
     codes.sort_unstable();
-    codes.dedup();
     codes
 }
 

@@ -49,7 +49,7 @@ async fn a_sender_has_all_its_fields() {
     for app in TestApp::on_each().await {
         let body = json!({"name": "Shop", "phoneNumber": "+34600111222", "webhookUrl": "https://example.com/hooks",
             "webhookEvents": ["message.delivered", "message.failed", "message.delivered"], "emailReceivingEnabled": true,
-            "allowedCountries": ["PT", "ES"], "dailySpendLimit": 12.5});
+            "allowedCountries": ["pt", "ES"], "dailySpendLimit": 12.5});
         let made = make(&app, body).await;
         assert!(made["id"].as_str().is_some_and(|id| id.starts_with("snd_")), "{made}");
         assert_eq!((&made["name"], &made["phoneNumber"], &made["isDefault"]), (&json!("Shop"), &json!("+34600111222"), &json!(false)));
@@ -113,7 +113,7 @@ async fn each_fault_is_named() {
         (json!({"name": "x", "webhookUrl": url, "webhookEvents": ["message.lost"]}), vec!["webhookEvents[0]"]),
         (json!({"name": "x", "webhookEvents": ["message.sent"]}), vec!["webhookEvents"]),
         (json!({"name": "x", "allowedCountries": []}), vec!["allowedCountries"]),
-        (json!({"name": "x", "allowedCountries": ["ES", "es", "XX"]}), vec!["allowedCountries[1]", "allowedCountries[2]"]),
+        (json!({"name": "x", "allowedCountries": ["ES", "Spain", "XX"]}), vec!["allowedCountries[1]", "allowedCountries[2]"]),
         (json!({"name": "x", "dailySpendLimit": -1}), vec!["dailySpendLimit"]),
         (json!({"name": "x", "dailySpendLimit": 0.000_000_1}), vec!["dailySpendLimit"]),
         (json!({"name": "x", "dailySpendLimit": 1e10}), vec!["dailySpendLimit"]),
