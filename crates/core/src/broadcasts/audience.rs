@@ -10,7 +10,7 @@ use nuncio_domain::{
 };
 use nuncio_store::{ContactFilter, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Broadcasts, command::NewContact, contacts, contacts::RefusedContact};
@@ -78,6 +78,8 @@ impl Broadcasts<'_> {
         let template = self.template_of(&broadcast).await?;
         let filter = ContactFilter { metadata: asked.metadata.clone(), ..ContactFilter::default() };
         let (mut selected, mut before, mut through) = (SelectedContacts::default(), None, false);
+        // One entry per request, not per transaction.
+        let mut change = Some(Change::new("broadcast", "select_recipients", id));
         while !through {
             let mut tx = self.inner.store.read().await?;
             let page = tx.list_contacts(caller.tenant, &filter, PageRequest::older(PAGE, before)).await?;
@@ -90,7 +92,10 @@ impl Broadcasts<'_> {
                 drop(tx);
                 return Err(self.no_draft(caller, id).await);
             };
-            Change::new("broadcast", "select_recipients", id).to(&json!({"recipients": added})).commit(tx, caller.tenant).await?;
+            if let Some(change) = change.take() {
+                change.record(&mut *tx, caller.tenant).await?;
+            }
+            tx.commit().await?;
             selected.added += added;
             selected.duplicates += new.len() as u64 - added;
         }

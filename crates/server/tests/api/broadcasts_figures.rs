@@ -6,7 +6,8 @@ use std::time::Duration;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-use crate::broadcasts::{act, add, contacts, counts, draft, finish, get};
+use crate::audit::log;
+use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, phones};
 
 async fn contact(app: &TestApp, body: Value) {
     app.post("/v1/contacts", body).await.expect(201);
@@ -102,6 +103,30 @@ async fn an_empty_field_of_a_contact_takes_the_value_of_the_broadcast() {
     assert_eq!((&answer["added"], &answer["invalid"]), (&json!(1), &json!(0)), "{answer}");
     let shown = app.post(&format!("/v1/broadcasts/{id}/preview"), json!({})).await.expect(200).json();
     assert_eq!(shown["text"], "No seats");
+}
+
+// holds: broadcasts.select
+#[tokio::test]
+async fn a_selection_of_many_contacts_is_one_entry_of_the_audit_log() {
+    for app in TestApp::on_each().await {
+        let messages: Vec<_> = phones(501).map(|phone| json!({"to": phone, "text": "x", "channel": "sms"})).collect();
+        app.post("/v1/messages/batch", json!({"messages": messages})).await.expect(200);
+        let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello from Acme"})).await;
+        assert_eq!(select(&app, &id, json!({})).await["added"], 501);
+        let entries = log(&app, app.tenant()).await;
+        assert_eq!(entries.iter().filter(|entry| entry.verb == "select_recipients").count(), 1);
+    }
+}
+
+// holds: broadcasts.select
+#[tokio::test]
+async fn a_selection_by_too_many_countries_is_refused() {
+    let app = TestApp::start().await;
+    let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello from Acme"})).await;
+    let select = format!("/v1/broadcasts/{id}/contacts/select");
+    app.post(&select, json!({"countries": vec!["ES"; 250]})).await.expect(201);
+    let answer = app.post(&select, json!({"countries": vec!["ES"; 251]})).await.expect(400).json();
+    assert_eq!(answer["details"]["errors"][0]["path"], "countries", "{answer}");
 }
 
 /// Returns the path of the link in a message.
