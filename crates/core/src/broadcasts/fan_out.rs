@@ -29,6 +29,10 @@ const PAUSES: u32 = 20;
 /// Maximum delay if all remaining recipients are in quiet hours.
 const QUIET_RECHECK: Duration = Duration::from_secs(300);
 
+/// Recipients that a round plans and passes over, because their connections have no room, for each that it enqueues, above which the next
+/// round is delayed: it would plan most of them again, and enqueue as few.
+const PASSED: usize = 10;
+
 /// Delay after a round in which there was money or storage for none.
 const STARVED: Duration = Duration::from_secs(10);
 
@@ -54,6 +58,9 @@ struct ChunkResult {
     any: bool,
     /// Whether a recipient waits for room on a connection.
     crowded: bool,
+    /// Recipients that were planned: those whose message is being accepted, and those passed over, as their connection has no room.
+    begun: usize,
+    passed: usize,
     /// Whether a recipient waits for money or storage.
     starved: bool,
     /// Whether the broadcast was paused or cancelled, or claimed by another node.
@@ -66,9 +73,24 @@ impl ChunkResult {
     fn add(&mut self, other: Self) {
         self.any |= other.any;
         self.crowded |= other.crowded;
+        self.begun += other.begun;
+        self.passed += other.passed;
         self.starved |= other.starved;
         self.closed |= other.closed;
         self.opens = self.opens.into_iter().chain(other.opens).min();
+    }
+
+    /// Returns the result of a round; `wrapped` if it saw all recipients.
+    fn round(&self, wrapped: bool, now: Timestamp) -> Round {
+        match self.opens {
+            // Each try costs a transaction, and takes permits from messages that can be paid.
+            _ if self.starved && !self.any => Round::Waits(now.plus(STARVED)),
+            _ if self.passed > PASSED * self.begun => Round::Crowded,
+            _ if self.any || !wrapped => Round::More,
+            // All remaining recipients are in quiet hours.
+            Some(opens) if !self.crowded => Round::Waits(opens.min(now.plus(QUIET_RECHECK))),
+            _ => Round::Crowded,
+        }
     }
 }
 
@@ -186,14 +208,7 @@ impl Broadcasts<'_> {
             }
         }
         handed.add(self.finish_accepts(broadcast, accepting).await?);
-        Ok(match handed.opens {
-            // Each try costs a transaction, and takes permits from messages that can be paid.
-            _ if handed.starved && !handed.any => Round::Waits(now.plus(STARVED)),
-            _ if handed.any || !wrapped => Round::More,
-            // All remaining recipients are in quiet hours.
-            Some(opens) if !handed.crowded => Round::Waits(opens.min(now.plus(QUIET_RECHECK))),
-            _ => Round::Crowded,
-        })
+        Ok(handed.round(wrapped, now))
     }
 
     /// Returns how many recipients may be enqueued before more results are known, if a rate can halt the broadcast. `None` if it was halted
@@ -274,6 +289,7 @@ impl Broadcasts<'_> {
             let connection = planned.connection.id;
             if !room.has(connection) {
                 handed.crowded = true;
+                handed.passed += 1;
                 continue;
             }
             if !self.pays(&mut left, composer, &mut planned.accept.message).await? {
@@ -288,6 +304,7 @@ impl Broadcasts<'_> {
             let core = Core::clone(self);
             accepts.push(tokio::spawn(async move { core.messages().accept(planned).await }));
         }
+        handed.begun = accepts.len();
         *budget = Some(left);
         handed.any |= self.end_contacts(broadcast, &failures, now).await?;
         Ok((handed, accepts))
@@ -336,4 +353,21 @@ fn failure(error: &Error) -> Failure {
         _ => (FailureCode::ContentRejected, error.message()),
     };
     Failure::own(code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // holds: broadcasts.recipients.wait_apart
+    #[test]
+    fn a_round_that_passes_over_nearly_all_is_not_repeated_at_once() {
+        let now = Timestamp::from_millis(1);
+        let round =
+            |begun, passed| ChunkResult { any: begun > 0, crowded: passed > 0, begun, passed, ..ChunkResult::default() }.round(false, now);
+        assert_eq!(round(1, 4_999), Round::Crowded);
+        assert_eq!(round(0, 5_000), Round::Crowded);
+        assert_eq!(round(500, 4_500), Round::More, "others can be sent");
+        assert_eq!(round(0, 0), Round::More, "of other kinds, which cost no plan");
+    }
 }
