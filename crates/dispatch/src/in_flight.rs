@@ -100,7 +100,17 @@ mod tests {
     fn owned(number: u8, fence: i64) -> DueMessage {
         let id = MessageId::from_uuid(uuid::Uuid::from_bytes([number; 16]));
         let connection = ConnectionId::from_uuid(uuid::Uuid::nil());
-        DueMessage { tenant: TenantId(1), id, fence, connection, wait: None, expires_at: Timestamp::from_millis(0), bulk: false, bytes: 0 }
+        DueMessage {
+            tenant: TenantId(1),
+            id,
+            fence,
+            connection,
+            wait: None,
+            expires_at: Timestamp::from_millis(0),
+            fallback_is_due: false,
+            bulk: false,
+            bytes: 0,
+        }
     }
 
     fn ids(messages: Vec<DueMessage>) -> Vec<u8> {

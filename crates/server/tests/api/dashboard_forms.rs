@@ -308,7 +308,10 @@ async fn a_webhook_that_was_switched_off_is_named_and_switched_on_again() {
         // What a person switches off is their own decision.
         app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"webhookActive": false}))).await.expect(200);
         let calm = browser.page("/").await;
-        assert!(calm.contains("Nothing needs you") && calm.contains("every webhook responds") && !calm.contains("class=\"empty\""), "{calm}");
+        assert!(
+            calm.contains("Nothing needs you") && calm.contains("every webhook responds") && !calm.contains("class=\"empty\""),
+            "{calm}"
+        );
         assert!(browser.page(&path).await.contains("A person switched it off"));
     }
 }

@@ -590,10 +590,8 @@ pub(crate) async fn an_agenda_row_goes_with_its_last_message(h: &Harness) {
     // So is one with an owner: a step by another node can leave it.
     let owned = h.accept(h.claimed(&phone(2))).await;
     let owner = NODE.0;
-    h.sql(&format!(
-        "INSERT INTO agenda (tenant_id, id, shard, owner, bulk, decide_at, ids) VALUES ({tenant}, 8, 0, {owner}, 0, 9, {ids})"
-    ))
-    .await;
+    h.sql(&format!("INSERT INTO agenda (tenant_id, id, shard, owner, bulk, decide_at, ids) VALUES ({tenant}, 8, 0, {owner}, 0, 9, {ids})"))
+        .await;
     let found = h.read().await.messages_owned_by(NODE, 9).await.unwrap();
     assert_eq!((self::ids(&found.messages), found.stale), (vec![owned.id], vec![(h.world.tenant, 8)]));
 }
