@@ -39,7 +39,7 @@ async fn each_fault_is_named() {
         (json!({"to": "a@example.org", "subject": "a\r\nBcc: x@example.org", "text": "x"}), vec!["subject"]),
         (json!({"to": "a@example.org", "subject": "s"}), vec!["text"]),
         (json!({"to": "a@example.org", "subject": "s", "text": "x", "replyTo": "nobody"}), vec!["replyTo"]),
-        (json!({"to": "+34600111222", "text": "x".repeat(4_097)}), vec!["text"]),
+        (json!({"to": "+34600111222", "text": "x".repeat(4_097)}), vec!["text", "text"]),
         (json!({"to": "+34600111222", "text": "x".repeat(1_601), "channel": "sms"}), vec!["text"]),
         (json!({"to": "+34600111222", "messageType": "image", "channel": "sms", "content": {"mediaId": "1"}}), vec!["content.mediaId"]),
         (json!({"to": "+34600111222", "text": "x", "subject": "s", "htmlBody": "<p>"}), vec!["htmlBody", "subject"]),
