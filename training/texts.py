@@ -17,11 +17,25 @@ DIAS = ["lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "doming
 PATHS = ["", "/t/{n}", "/{n}", "/sale", "/pay/{n}", "/track?id={n}", "/book", "/r/{n1}", "/orders/{n}", "/account", "/my/{n}", "/s/x{n1}k"]
 HOSTS = ["{co}.example", "www.{co}.com", "{co}.com", "{co}.es", "pay.{co}.example", "track.{co}.com", "my.{co}.co.uk", "{co}.de", "{co}.org",
          "app.{co}.io", "{co}.example", "{co}.shop", "info.{co}.example"]
-CARRIERS = ["DHL", "Royal Mail", "USPS", "FedEx", "UPS", "Correos", "Evri", "DPD", "SEUR", "CityPost"]
-BANKS = ["HSBC", "Santander", "BBVA", "Chase", "Wells Fargo", "CaixaBank", "Barclays", "Nordbank", "Banco Azul", "PayPal", "Revolut", "Bank"]
+CARRIERS = ["DHL", "Royal Mail", "USPS", "FedEx", "UPS", "Correos", "Evri", "DPD", "SEUR", "CityPost", "Hermes", "An Post", "Parcelforce", "GLS"]
+BANKS = ["HSBC", "Santander", "BBVA", "Chase", "Wells Fargo", "CaixaBank", "Barclays", "Nordbank", "Banco Azul", "PayPal", "Revolut", "Bank", "Lloyds",
+         "NatWest", "Monzo", "Halifax", "Bank of America", "Citi", "Capital One", "TD Bank", "Nationwide", "ING", "Alder Bank", "Harbour Credit Union"]
+# Names with the domains that belong to them.
+BRANDS = {
+    "Netflix": "netflix.com", "Spotify": "spotify.com", "Disney+": "disneyplus.com", "PayPal": "paypal.com", "Amazon": "amazon.co.uk",
+    "eBay": "ebay.com", "Apple": "apple.com", "Google": "google.com", "DHL": "dhl.com", "FedEx": "fedex.com", "UPS": "ups.com",
+    "USPS": "usps.com", "Royal Mail": "royalmail.com", "Evri": "evri.com", "DPD": "dpd.co.uk", "Correos": "correos.es", "SEUR": "seur.com",
+    "HSBC": "hsbc.co.uk", "Barclays": "barclays.co.uk", "Santander": "santander.co.uk", "Chase": "chase.com", "Monzo": "monzo.com",
+    "BBVA": "bbva.es", "Wells Fargo": "wellsfargo.com", "Capital One": "capitalone.com", "EE": "ee.co.uk", "O2": "o2.co.uk",
+    "Vodafone": "vodafone.co.uk", "T-Mobile": "t-mobile.com", "Verizon": "verizon.com", "Uber": "uber.com", "Airbnb": "airbnb.com",
+    "LinkedIn": "linkedin.com", "Facebook": "facebook.com", "Zoom": "zoom.us", "Dropbox": "dropbox.com",
+}
 BAD_WORDS = ["secure", "verify", "login", "claim", "refund", "update", "parcel", "delivery", "account", "support", "reward", "bonus", "pay", "help", "online",
              "my", "track", "fees", "id", "win", "confirm", "dhl", "post", "bank", "customer", "info", "alert", "cash", "free", "vip"]
 BAD_TLDS = ["top", "xyz", "click", "info", "com", "com", "net", "online", "icu", "site", "live", "vip", "example", "example", "co", "org", "cc", "ru"]
+FAKE_WORDS = ["rebook", "redelivery", "payee", "review", "device", "removal", "cancel", "invoice", "billing", "unlock", "restore", "kyc", "tax", "toll",
+              "fine", "check", "form", "portal", "service", "center", "uk", "de", "es", "fr", "it", "pt", "nl", "cliente", "pagos", "zahlung", "livraison",
+              "sicher", "sblocco", "verifica", "betalen", "doplata", "onay", "konto", "neu", "new", "app", "eu", "gov"]
 SHORT = ["bit.ly", "tinyurl.com", "cutt.ly", "t.co", "rb.gy", "is.gd", "shorturl.at", "t.ly"]
 
 
@@ -49,6 +63,24 @@ def bad_link(r):
     return f"{scheme}{r.choice(['-', '-', '.', '']).join(words)}.{r.choice(BAD_TLDS)}{tail or r.choice(['', '/a'])}"
 
 
+def fake_link(r, name):
+    """A link that pretends to lead to somebody, as fraud does."""
+    slug = re.sub(r"[^a-z0-9]+", "", name.lower().split(" ")[0])
+    if r.random() < 0.35 or not slug:
+        return bad_link(r)
+    words = r.sample([*BAD_WORDS, *FAKE_WORDS], r.choice([1, 1, 2]))
+    parts = [slug, *words] if r.random() < 0.8 else [*words, slug]
+    host = r.choice(["-", "-", "-", "."]).join(parts)
+    return r.choice(["https://", "", "", "http://"]) + host + "." + r.choice(BAD_TLDS) + r.choice(["", "", "/login", f"/{number(r, 2, 4)}"])
+
+
+def site(r, name, company):
+    """A link of the very sender."""
+    if name not in BRANDS or r.random() < 0.3:
+        return good_link(r, company)
+    return r.choice(["", "", "https://", "https://www."]) + BRANDS[name]
+
+
 def good_link(r, company):
     slug = re.sub(r"[^a-z0-9]+", r.choice(["", "-", ""]), company.lower()).strip("-")
     path = r.choice(PATHS).format(n=number(r, 3, 7), n1=r.randint(2, 9))
@@ -57,10 +89,18 @@ def good_link(r, company):
 
 def fill(template, lang, r):
     """One text of a template."""
-    company = r.choice(COMPANIES)
+    company, carrier, bank, brand = r.choice(COMPANIES), r.choice(CARRIERS), r.choice(BANKS), r.choice(list(BRANDS))
+    # One of several wordings: [this|that].
+    template = re.sub(r"\[([^\[\]]*)\]", lambda m: r.choice(m[1].split("|")), template)
+    named = {"{car}": carrier, "{bank}": bank, "{brandco}": brand}
+    name = next((value for slot, value in named.items() if slot in template), template.split(":")[0] if ":" in template[:30] else "")
     slots = {
         "co": lambda: company,
         "url": lambda: good_link(r, company),
+        "site": lambda: site(r, name, company),
+        "brandco": lambda: brand,
+        "brandsite": lambda: r.choice(["", "https://", "https://www."]) + BRANDS[brand] + r.choice(["", "/account", "/help"]),
+        "fake": lambda: fake_link(r, name),
         "bad": lambda: bad_link(r),
         "code": lambda: r.choice([number(r, 4, 4), number(r, 6, 6), number(r, 6, 6), f"{number(r, 3, 3)}-{number(r, 3, 3)}"]),
         "n": lambda: r.choice(["", "", "A-", "INV-", "F"]) + number(r, 3, 8),
@@ -79,12 +119,10 @@ def fill(template, lang, r):
         "short": lambda: number(r, 5, 5),
         "prem": lambda: r.choice(["09", "087", "090"]) + number(r, 8, 9),
         "ppm": lambda: r.choice(["150p/msg", "£1.50/msg", "150ppm", "£1.50 per min", "10p/min"]),
-        "car": lambda: r.choice(CARRIERS),
-        "bank": lambda: r.choice(BANKS),
+        "car": lambda: carrier,
+        "bank": lambda: bank,
         "mail": lambda: f"{r.choice(['claims', 'agent', 'info'])}{number(r, 0, 3)}@{r.choice(['mail', 'post', 'office'])}.example",
     }
-    # One of several wordings: [this|that].
-    template = re.sub(r"\[([^\[\]]*)\]", lambda m: r.choice(m[1].split("|")), template)
     text = re.sub(r"\{(\w+)\}", lambda m: slots[m[1]](), template)
     # Some senders write without accents, capitals or a name: none of these may decide.
     if r.random() < 0.12:

@@ -1,5 +1,5 @@
 //! Reads texts as people see them: fraud hides words from filters by invisible characters, letters of other alphabets that look alike,
-//! styled letters, and letters spaced apart.
+//! styled letters, letters spaced apart, and digits in place of letters.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -10,11 +10,18 @@ const LOOKALIKES: (&str, &str) =
     ("аеорсухіјѕԁһӏкмтвАВЕКМНОРСТУХІЈЅαονρτικυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "aeopcyxijsdhlkmtbABEKMHOPCTYXIJSaovptikuxABEZHIKMNOPTYX");
 /// Small capitals, which no normalization knows.
 const SMALL: (&str, &str) = ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz");
+/// Digits and signs in place of letters, and the letters that they resemble.
+const DIGITS: (&str, &str) = ("013457@$", "oieastas");
+/// Minimum number of words with such digits that are a disguise.
+const SWAPPED: usize = 3;
 /// The first letter after those of the European languages, which are read as they are.
 const STYLED_FROM: char = '\u{250}';
 /// Minimum number of letters spaced apart that are read as a word, and that are a disguise.
 const SPACED: usize = 4;
 const HIDDEN: usize = 5;
+
+/// Punctuation around words.
+const SIGNS: &[char] = &['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')', '*'];
 
 /// What a disguised text says.
 pub(super) struct Reading {
@@ -28,7 +35,7 @@ pub(super) struct Reading {
 impl Reading {
     /// Returns what a text says; `None` if it is written plainly.
     pub(super) fn of(original: &str) -> Option<Self> {
-        if original.is_ascii() && !spaced_apart(original) {
+        if original.is_ascii() && !spaced_apart(original) && !original.split_ascii_whitespace().any(swaps_letters) {
             return None;
         }
         let (mut letters, mut disguised) = visible(original);
@@ -36,7 +43,7 @@ impl Reading {
             let latin = letters.iter().filter(|(_, c)| c.is_ascii_alphabetic()).count();
             latin * 2 > letters.iter().filter(|(_, c)| c.is_alphabetic()).count()
         };
-        disguised = disguised.or(replace_lookalikes(&mut letters, mostly_latin));
+        disguised = disguised.or(replace_lookalikes(&mut letters, mostly_latin)).or(replace_digits(&mut letters));
         let (letters, joined) = join_spaced(&letters);
         disguised = disguised.filter(|_| mostly_latin).or(joined);
         if letters.iter().map(|(_, c)| *c).eq(original.chars()) {
@@ -144,6 +151,46 @@ fn replace_lookalikes(letters: &mut [(usize, char)], mostly_latin: bool) -> Opti
     first
 }
 
+/// Replaces digits in place of letters: "y0ur acc0unt". Returns where the first such word begins if there are many.
+fn replace_digits(letters: &mut [(usize, char)]) -> Option<usize> {
+    let written: Vec<String> = words(letters).map(|word| word.iter().map(|(_, c)| *c).collect()).collect();
+    if !written.iter().any(|word| swaps_letters(word)) {
+        return None;
+    }
+    let (mut first, mut count) = (None, 0);
+    for (word, written) in words(letters).zip(&written).filter(|(_, written)| has_digit_within(written)) {
+        first = first.or(word.first().map(|(at, _)| *at));
+        count += 1;
+        let last = written.trim_end_matches(SIGNS).chars().count().saturating_sub(1);
+        for (n, (_, c)) in word.iter_mut().enumerate() {
+            // As in "paypa1".
+            *c = if *c == '1' && n == last { 'l' } else { swapped(*c, DIGITS).unwrap_or(*c) };
+        }
+    }
+    first.filter(|_| count >= SWAPPED)
+}
+
+/// Returns the words, without the blanks between them.
+fn words(letters: &mut [(usize, char)]) -> impl Iterator<Item = &mut [(usize, char)]> {
+    letters.split_mut(|(_, c)| c.is_whitespace()).filter(|word| !word.is_empty())
+}
+
+/// Returns whether digits stand for letters in a word. Codes and numbers of vehicles, which mix them too, are in capitals.
+fn swaps_letters(word: &str) -> bool {
+    has_digit_within(word) && word.contains(|c: char| c.is_ascii_lowercase())
+}
+
+/// Returns whether a word is made of letters and of what stands for them, with some of that between letters.
+fn has_digit_within(word: &str) -> bool {
+    let word = word.trim_matches(SIGNS);
+    let stands = |c: char| DIGITS.0.contains(c);
+    let letters = word.chars().filter(char::is_ascii_alphabetic).count();
+    let within = word.trim_matches(stands).contains(stands);
+    // As in the address of a payment: "ana.ruiz@bank".
+    let is_address = word.split_once('@').is_some_and(|(name, host)| name.len() > 3 && host.len() > 3);
+    within && !is_address && letters >= 2 && letters * 2 >= word.len() && word.chars().all(|c| c.is_ascii_alphabetic() || stands(c))
+}
+
 /// Joins letters that are spaced apart: "c a s h", "c.a.s.h". Returns also where the first long word of such letters begins.
 fn join_spaced(letters: &[(usize, char)]) -> (Vec<(usize, char)>, Option<usize>) {
     let (mut joined, mut first, mut at) = (Vec::with_capacity(letters.len()), None, 0);
@@ -197,22 +244,40 @@ mod tests {
             ("buy c o c a i n e now", "buy cocaine now"),
             ("P.A.Y.P.A.L account", "PAYPAL account"),
             ("k̶i̶l̶l̶ you", "kill you"),
+            ("Ver1fy y0ur P@yP@1 acc0unt, FR33 B1TC01N", "Verify your PayPal account, FR33 BiTCoiN"),
         ] {
             assert_eq!(Reading::of(written).expect(written).text, read);
         }
-        for plain in ["Hello Ada, 5 € off", "Añadir à la fête", "I a m", "A B test", "Привет, Ада", "e.g. a, b, c", "10 μm", ""]
-        {
+        for plain in [
+            "Hello Ada, 5 € off",
+            "Añadir à la fête",
+            "I a m",
+            "A B test",
+            "Привет, Ада",
+            "e.g. a, b, c",
+            "10 μm",
+            "",
+            "Flight BA2490, AB1C D3E",
+            "4 you on the 1st at 5pm, covid19, 10km",
+            "a1b.com/x0y",
+            "ana@m0rris.com",
+        ] {
             assert!(Reading::of(plain).is_none(), "{plain}: {}", Reading::of(plain).expect("a reading").text);
         }
     }
 
     #[test]
     fn only_what_must_be_a_disguise_is_held_against_a_text() {
-        for (text, word) in [("Win at c\u{200b}asino!", "c\u{200b}asino!"), ("the саsino", "саsino"), ("c-o-k-e-s now", "c-o-k-e-s")] {
+        for (text, word) in [
+            ("Win at c\u{200b}asino!", "c\u{200b}asino!"),
+            ("the саsino", "саsino"),
+            ("c-o-k-e-s now", "c-o-k-e-s"),
+            ("l0se y0ur acc0unt", "l0se"),
+        ] {
             let found = Reading::of(text).expect(text).disguised();
             assert_eq!(found, [Finding(Category::Disguise, word.to_owned())]);
         }
-        for text in ["Family 👩\u{200d}👩\u{200d}👧", "𝐒𝐚𝐥𝐞 today", "S A L E today", "soft\u{ad}ly", "می\u{200c}خواهم"]
+        for text in ["Family 👩\u{200d}👩\u{200d}👧", "𝐒𝐚𝐥𝐞 today", "S A L E today", "soft\u{ad}ly", "می\u{200c}خواهم", "cl1ck and w1n"]
         {
             assert!(Reading::of(text).expect(text).disguised().is_empty(), "{text}");
         }

@@ -18,8 +18,46 @@ const BRANDS: &[&str] = &[
     "paypal", "amazon", "apple", "icloud", "microsoft", "google", "netflix", "facebook", "instagram", "whatsapp", "telegram", "linkedin",
     "coinbase", "binance", "metamask", "blockchain", "wellsfargo", "citibank", "chase", "hsbc", "barclays", "santander", "bbva",
     "caixabank", "revolut", "westernunion", "dhl", "fedex", "ups", "usps", "correos", "royalmail", "evri", "seur", "chronopost", "laposte",
-    "disney", "spotify", "hmrc", "irs", "dgt", "aeat", "ezpass", "fastrak", "caixa", "sabadell", "intesa", "unicredit", "sparkasse",
-    "ledger", "trezor",
+    "disney", "disneyplus", "spotify", "hmrc", "irs", "dgt", "aeat", "ezpass", "fastrak", "caixa", "sabadell", "intesa", "unicredit",
+    "sparkasse", "ledger", "trezor", "monzo", "lloyds", "natwest", "capitalone", "bankofamerica", "navyfederal", "zelle", "venmo",
+    "cashapp", "klarna", "kraken", "trustwallet", "opensea", "ebay", "walmart", "costco", "norton", "mcafee", "geeksquad", "microsoft365",
+    "office365", "outlook", "hotmail", "docusign", "dropbox", "tiktok", "snapchat", "discord", "steam", "roblox", "playstation",
+    "vodafone", "verizon", "tmobile", "comcast", "xfinity", "movistar", "telcel", "telekom", "swisscom", "dpd", "gls", "hermes", "postnl",
+    "bpost", "inpost", "mondialrelay", "colissimo", "posteitaliane", "auspost", "canadapost", "parcelforce", "ctt", "postnord", "sunpass",
+    "txtag", "dvla", "tvlicensing", "medicare", "mygov", "elster", "finanzamt", "belastingdienst", "digid", "agenziaentrate", "inps",
+    "impots", "ameli", "antai", "agenciatributaria", "volksbank", "commerzbank", "postbank", "rabobank", "abnamro", "creditagricole",
+    "boursorama", "labanquepostale", "banquepostale", "societegenerale", "bnpparibas", "millenniumbcp", "itau", "bradesco", "nubank",
+    "mercadopago", "mbank", "pkobp", "allegro", "ziraat", "isbank", "vietcombank", "techcombank", "bidv", "tokopedia", "shopee",
+    "sberbank", "tinkoff", "gosuslugi", "hdfc", "icici", "paytm", "hdfcbank", "icicibank",
+];
+
+/// Those of them under whose domains anybody can publish.
+const PLATFORMS: &[&str] = &[
+    "google", "facebook", "instagram", "whatsapp", "telegram", "linkedin", "microsoft", "tiktok", "snapchat", "discord", "steam", "dropbox",
+];
+/// Public suffixes under which well-known names have their own domains.
+const OWN_SUFFIXES: &[&str] =
+    &["com", "co.uk", "de", "fr", "es", "it", "pt", "nl", "pl", "ie", "ca", "com.br", "com.mx", "com.au", "com.tr"];
+/// Further names of their domains.
+const ALIASES: &[(&str, &str)] = &[
+    ("laposte", "colissimo"),
+    ("laposte", "chronopost"),
+    ("fb", "facebook"),
+    ("ig", "instagram"),
+    ("t", "telegram"),
+    ("wa", "whatsapp"),
+    ("g", "google"),
+    ("goo", "google"),
+    ("a", "amazon"),
+    ("apple", "icloud"),
+    ("icloud", "apple"),
+    ("aka", "microsoft"),
+    ("live", "microsoft"),
+    ("disneyplus", "disney"),
+    ("postescanada", "canadapost"),
+    ("poste", "posteitaliane"),
+    ("bcp", "millenniumbcp"),
+    ("steampowered", "steam"),
 ];
 
 /// Words that fraud adds to an imitated name.
@@ -28,11 +66,15 @@ const BAIT: &[&str] = &[
     "rebates", "support", "help", "alert", "stop", "payee", "claim", "billing", "pay", "payment", "redir", "redelivery", "rebooking",
     "track", "tracking", "parcel", "customs", "account", "id", "bloqueo", "activa", "seguridad", "verificar", "acceso", "portes", "multas",
     "devolucion", "reembolso", "pago", "frais", "blocco", "toll", "bill", "safe", "info", "online", "reward", "bonus", "es", "uk", "us",
+    "rebook", "device", "devices", "unlink", "review", "cancel", "invoice", "kyc", "portal", "fine", "tax", "restore", "renewal",
+    "delivery", "form", "pagos", "zahlung", "porto", "livraison", "sblocco", "betalen", "doplata", "onay", "sim", "simcheck", "access",
+    "help",
 ];
 
 /// Words of the same kind that begin many others.
 const BAIT_STEMS: &[&str] = &[
     "verif", "weryfik", "aktualis", "actualiz", "vernieuw", "bestaetig", "bestatig", "sicher", "segur", "rembours", "ruckerst", "paiement",
+    "desbloq", "entsperr", "legitim", "erstatt", "devoluc", "rimbors", "reembols", "activac", "aggiorn", "dogrula",
 ];
 
 /// Cheap top-level domains that occur disproportionately in fraud.
@@ -41,13 +83,14 @@ const CHEAP: &[&str] = &[
     "loan", "win", "bid", "zip", "mov", "ru", "pw", "site", "online", "bet",
 ];
 
-/// Further top-level domains that make a name a link without scheme and path.
-const BARE: &[&str] =
-    &["com", "net", "org", "info", "biz", "app", "live", "io", "co", "es", "fr", "de", "it", "pt", "br", "mx", "uk", "eu", "example"];
+/// Top-level domains that are words of everyday language: a name under them is a link only if nobody types it by omitting a blank.
+const WORDS: &[&str] = &["am", "as", "at", "be", "by", "do", "in", "is", "la", "me", "my", "no", "se", "so", "to", "us"];
 /// Maximum number of linked domains whose names are looked for in a text.
 const SOUGHT: usize = 200;
 /// Maximum length of the name that a text begins with, in bytes.
 const OPENING: usize = 40;
+/// Maximum distance of a link from the name that a text begins with, in bytes.
+const NEAR: usize = 400;
 /// How much of a known link is read for its host, in bytes: more than scheme and host have.
 const HOST: usize = 300;
 
@@ -68,9 +111,10 @@ impl Links<'_> {
     pub(super) fn in_text(self, text: &str, findings: &mut Vec<Finding>) {
         for word in pieces(text) {
             let Some(url) = link(word).filter(|url| !self.allows(url)) else { continue };
+            let is_near = word.as_ptr() as usize - text.as_ptr() as usize <= NEAR;
             if let Some(category) = judge(&url) {
                 add(findings, category, word, &url);
-            } else if impersonates(text, &url) || extends_own_name(text, &url) {
+            } else if is_near && (impersonates(text, &url) || extends_own_name(text, &url)) {
                 add(findings, Category::Lure, word, &url);
             }
         }
@@ -98,12 +142,18 @@ impl Links<'_> {
             match link(word) {
                 Some(url) if self.allows(&url) || url.host_str().is_some_and(is_public_office) => return true,
                 Some(url) => domains.push(url),
-                None => prose.push_str(&letters(word)),
+                None => prose.extend(word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)),
             }
         }
         domains.retain(|url| url.host_str().is_some_and(|host| !imitates_brand(host) && !is_cheap(host)));
         let labels: BTreeSet<String> = domains.iter().filter_map(registered_label).filter(|label| label.len() >= 4).collect();
         labels.iter().take(SOUGHT).any(|label| prose.contains(&letters(label)))
+    }
+
+    /// Returns whether all links of a text lead to public offices, or to well-known names under their own domains: fraud cannot have these.
+    pub(super) fn official(self, text: &str) -> bool {
+        let mut links = pieces(text).filter_map(link).peekable();
+        links.peek().is_some() && links.all(|url| url.host_str().is_some_and(|host| is_public_office(host) || is_own_domain(host)))
     }
 
     fn allows(self, url: &Url) -> bool {
@@ -134,14 +184,30 @@ fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns what a text begins with, before a colon. Called for each link, so it reads no more than that.
+/// Returns what a text begins with, before a colon, a dash or a bracket. Called for each link, so it reads no more than that.
 pub(super) fn opening(text: &str) -> Option<&str> {
-    let colon = text.bytes().take(OPENING + 1).position(|byte| byte == b':')?;
-    Some(&text[..colon])
+    let head = &text[..text.floor_char_boundary(OPENING + 3)];
+    let end = [":", " - ", " – ", "]", " : "].iter().filter_map(|sign| head.find(sign)).min().filter(|end| *end <= OPENING)?;
+    Some(text[..end].trim_start_matches('['))
 }
 
+/// Names of the domains under which a state registers its own offices.
+const STATE: &[&str] = &["gov", "gob", "gouv", "nhs", "police", "mil"];
+
 fn is_public_office(host: &str) -> bool {
-    host.rsplit('.').take(2).any(|label| matches!(label, "gov" | "gob" | "gouv"))
+    let suffix = psl::suffix(host.as_bytes()).and_then(|suffix| std::str::from_utf8(suffix.as_bytes()).ok()).unwrap_or_default();
+    suffix.split('.').next().is_some_and(|label| STATE.contains(&label))
+}
+
+/// Returns whether a host is of a well-known name itself, and not a page that anybody can have there.
+fn is_own_domain(host: &str) -> bool {
+    let Some((label, suffix)) = psl::domain_str(host).and_then(|domain| domain.split_once('.')) else { return false };
+    BRANDS.contains(&label) && !PLATFORMS.contains(&label) && OWN_SUFFIXES.contains(&suffix)
+}
+
+/// Returns whether a host pretends to belong to a public office: `gov.uk-refunds.com`, `irs-gov.org`.
+fn imitates_office(host: &str) -> bool {
+    !is_public_office(host) && host.split(['.', '-']).any(|part| matches!(part, "gov" | "gob" | "gouv" | "govuk"))
 }
 
 /// Returns whether a text begins with a well-known name and links elsewhere: "DHL: ... https://fees.example".
@@ -154,7 +220,8 @@ fn impersonates(text: &str, url: &Url) -> bool {
     if is_public_office(host) {
         return false;
     }
-    BRANDS.contains(&name.as_str()) && !label.contains(&name) && !label.starts_with("amzn")
+    let own = letters(&label).contains(&name) || ALIASES.iter().any(|(alias, of)| *alias == label && *of == name);
+    BRANDS.contains(&name.as_str()) && !own && !label.starts_with("amzn")
 }
 
 /// Returns whether a text begins with a name and links to a domain that joins it with words of fraud: "Acme: ... https://acme-refund.example".
@@ -185,6 +252,9 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns where in a word a link with a scheme begins; 0 if none does.
 fn glued(word: &str) -> usize {
+    if !word.contains(':') {
+        return 0;
+    }
     let lower = word.to_ascii_lowercase();
     ["http:", "https:"].iter().filter_map(|scheme| lower.find(scheme)).min().unwrap_or_default()
 }
@@ -198,7 +268,10 @@ fn is_cheap(host: &str) -> bool {
 }
 
 /// Parses a word as a link, with or without a scheme.
-fn link(word: &str) -> Option<Url> {
+pub(super) fn link(word: &str) -> Option<Url> {
+    if !word.contains(['.', ':']) {
+        return None;
+    }
     let lower = word.to_lowercase();
     // Phones also open links without slashes, which fraud omits to evade filters.
     if lower.starts_with("http:") || lower.starts_with("https:") {
@@ -209,9 +282,18 @@ fn link(word: &str) -> Option<Url> {
     let known = lower.starts_with("www.") || SHORTENERS.contains(&host);
     let tld = host.rsplit('.').next().unwrap_or_default();
     // Phones turn a bare name into a link. A capital letter after the dot begins the next sentence instead.
-    let bare = (BARE.contains(&tld) || is_cheap(host)) && word.ends_with(tld);
+    let bare = word.ends_with(tld) && is_bare_link(host, tld);
     let looks = !host.contains('@') && (bare || lower.contains('/') && tld.chars().all(char::is_alphabetic));
     if domain && (known || looks) { Url::parse(&format!("http://{word}")).ok() } else { None }
+}
+
+/// Returns whether a name without scheme and path is a link.
+fn is_bare_link(host: &str, tld: &str) -> bool {
+    let name = &host[..host.len() - tld.len()];
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.')) && name.chars().any(char::is_alphabetic);
+    let typed = WORDS.contains(&tld) && !name.contains(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) && name.len() < 12;
+    let exists = tld == "example" || psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known());
+    plain && exists && !typed
 }
 
 /// Returns what is wrong with a link.
@@ -234,7 +316,7 @@ fn judge(url: &Url) -> Option<Category> {
     if SHORTENERS.contains(&bare) {
         return Some(Category::ShortLink);
     }
-    if imitates_brand(&host) {
+    if imitates_brand(&host) || imitates_office(&host) {
         return Some(Category::Phishing);
     }
     is_cheap(&host).then_some(Category::CheapLink)
@@ -255,12 +337,19 @@ fn imitates_brand(host: &str) -> bool {
     let name = labels.get(own).copied().unwrap_or_default();
     let outside = labels.iter().enumerate().filter(|(n, _)| *n < own).flat_map(|(_, label)| label.split('-'));
     let within: Vec<&str> = name.split('-').collect();
-    let disguised = |word: &str| BRANDS.iter().any(|brand| word != *brand && plain(word) == *brand);
+    let disguised = |word: &str| Some(plain(word)).is_some_and(|plain| plain != word && BRANDS.contains(&plain.as_str()));
     // `paypal.com` belongs to the name's owner; `paypal-secure.com` and `paypal.com.x.net` do not.
     let joined = within.len() > 1 && within.iter().any(|word| long_brand(word) || disguised(word));
     let below = outside.filter(|word| !word.is_empty()).any(|word| !BRANDS.contains(&name) && (long_brand(word) || disguised(word)));
     let baited = within.iter().any(|word| BRANDS.contains(word)) && within.iter().any(|word| BAIT.contains(word));
-    joined || baited || disguised(name) || below
+    joined || baited || disguised(name) || below || BRANDS.iter().any(|brand| brand.len() > 5 && extends(name, brand))
+}
+
+/// Returns whether a name is a well-known one and a word of fraud, written together.
+fn extends(name: &str, brand: &str) -> bool {
+    let rest = name.strip_prefix(brand).or_else(|| name.strip_suffix(brand));
+    // As in `amazonpay.com`, which belongs to the name's owner.
+    rest.is_some_and(|rest| rest.len() > 3 && is_bait(rest))
 }
 
 /// Returns whether a word is a well-known name long enough not to be an ordinary word.

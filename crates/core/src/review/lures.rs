@@ -1,7 +1,14 @@
 //! Detects lures of fraud: combinations of harmless words that hardly ever occur in business messages.
 
+use std::ops::Range;
+
 use super::finding::{Category, Finding};
 use super::links;
+
+/// Maximum distance of a lure's parts, in bytes.
+const NEAR: usize = 250;
+/// Maximum number of places in a text at which a lure is looked for.
+const TRIED: usize = 100;
 
 /// A lure; matches if each group has at least one word or phrase in the text.
 struct Lure {
@@ -375,7 +382,7 @@ const MOVE: &[&str] = &["move", "transfer", "pase", "transfiera", "transfieralo"
 const NEVER: &[&str] = &["will never ask", "would never ask", "never ask you", "nunca te pediremos", "nunca le pediremos"];
 const CARDS: &[&str] =
     &["gift card", "gift cards", "itunes cards", "google play cards", "steam", "tarjetas regalo", "tarjetas de google play"];
-const SEND_CODES: &[&str] = &["codes", "pins", "scratch", "back", "codigos"];
+const SEND_CODES: &[&str] = &["codes", "pins", "scratch", "the back", "codigos"];
 const DRUGS: &[&str] = &[
     "coke", "molly", "acid", "weed", "mdma", "speed", "ketamine", "marihuana", "hachis", "pastillas", "мефедрон", "гашиш", "кокаин",
     "героин", "حشيش", "大麻", "冰毒", "필로폰",
@@ -394,6 +401,10 @@ const GAMES: &[&str] = &[
 const PLAY: &[&str] = &[
     "deposit", "bonus", "play now", "win big", "win", "no deposit", "cash out", "deposita", "bono", "juega", "gana", "retirada", "join",
     "бонус", "депозит", "مكافأة", "बोनस", "ボーナス", "注册送", "提现", "보너스",
+];
+const FOR_FUN: &[&str] = &[
+    "charity", "fundraiser", "fundraising", "hospice", "good cause", "fun money", "play money", "raffle", "cinema", "film", "films",
+    "movie", "screening", "premiere", "theatre", "cine", "pelicula", "kino", "spendenabend", "benefica", "fiesta", "party",
 ];
 const SEEDS: &[&str] =
     &["seed phrase", "recovery phrase", "24 words", "12 words", "frase semilla", "frase de recuperacion", "24 palabras", "12 palabras"];
@@ -515,12 +526,18 @@ const ENTER: &[&str] = &[
     "输入", "回复", "입력",
 ];
 const SEX: &[&str] = &[
-    "naked", "horny", "sexy", "xxx", "naughty", "milfs", "bored wives", "hot girls", "sexy singles", "local girls", "desnudas",
-    "calientes", "porn", "porno", "sexo", "adult singles", "shag", "dogging", "hardcore", "nude", "fantasies", "sex",
+    "horny", "xxx", "naughty", "milf", "milfs", "bored wives", "hot girls", "sexy singles", "local girls", "calientes", "porn", "porno",
+    "sexo", "adult singles", "dogging",
 ];
 const MEET: &[&str] = &[
     "tonight", "near you", "in your area", "live", "text", "txt", "pics", "18", "watch", "cerca de ti", "en directo", "acceso gratis",
     "gratis", "call", "chat", "reply", "send",
+];
+/// Words that are also those of films, bands, shops and clinics.
+const NUDITY: &[&str] = &["naked", "sexy", "desnudas", "shag", "hardcore", "nude", "nudes", "fantasies", "sex"];
+const DATE: &[&str] = &[
+    "near you", "in your area", "pics", "my photos", "webcam", "chat", "no strings", "hook up", "cerca de ti", "en directo",
+    "acceso gratis", "txt", "live girls", "call me", "text me",
 ];
 const PER_MINUTE: &[&str] = &[
     "150p", "150ppm", "150p/msg", "per minute", "per min", "p/min", "ppm", "/msg", "std chgs", "norm150p/tone", "25p", "10p/min",
@@ -551,7 +568,8 @@ const LURES: &[Lure] = &[
     of(Category::Forbidden, &[DRUGS, DEAL]),
     of(Category::Forbidden, &[PILLS, NO_DOCTOR]),
     of(Category::Adult, &[SEX, MEET]),
-    of(Category::Gambling, &[GAMES, PLAY]),
+    of(Category::Adult, &[NUDITY, DATE]),
+    Lure { denied_by: FOR_FUN, ..of(Category::Gambling, &[GAMES, PLAY]) },
     of(Category::Premium, &[PER_MINUTE, SHORT_TEXT]),
 ];
 
@@ -575,13 +593,12 @@ pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding
         findings.extend(plain.first(text, &[word.trim()]).map(|part| Finding(Category::Blocked, part.to_owned())));
     }
     for lure in LURES {
-        let parts: Option<Vec<&str>> = lure.groups.iter().map(|group| plain.first(text, group)).collect();
-        let Some(parts) = parts else { continue };
-        if (lure.link && !links::any(text)) || plain.first(text, lure.denied_by).is_some() {
+        let Some(parts) = plain.together(lure.groups) else { continue };
+        if (lure.link && !links::any(plain.around(text, &parts))) || plain.first(text, lure.denied_by).is_some() {
             continue;
         }
         // A lure is one finding, however many parts it has.
-        let mut parts = parts.into_iter();
+        let mut parts = parts.into_iter().filter_map(|part| plain.written(text, part));
         findings.extend(parts.next().map(|part| Finding(lure.category, part.to_owned())));
         findings.extend(parts.map(|part| Finding(Category::Part, part.to_owned())));
     }
@@ -593,8 +610,7 @@ pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding
 fn is_premium(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_ascii_digit());
     let digits = word.chars().all(|c| c.is_ascii_digit());
-    let british =
-        (10..=11).contains(&word.len()) && ["090", "091", "098", "0871", "0872", "0873"].iter().any(|start| word.starts_with(start));
+    let british = word.len() == 11 && ["090", "091", "098", "0871", "0872", "0873"].iter().any(|start| word.starts_with(start));
     let spanish = word.len() == 9 && ["803", "806", "807", "905"].iter().any(|start| word.starts_with(start));
     digits && (british || spanish)
 }
@@ -603,6 +619,8 @@ fn is_premium(word: &str) -> bool {
 struct Plain {
     text: String,
     places: Vec<usize>,
+    /// Its words in alphabetical order, in which phrases are looked up.
+    words: Vec<Range<usize>>,
 }
 
 impl Plain {
@@ -621,25 +639,79 @@ impl Plain {
         }
         text.push(' ');
         places.push(original.len());
-        Self { text, places }
+        let mut words: Vec<_> = words(&text).collect();
+        words.sort_unstable_by_key(|word| (&text[word.clone()], word.start));
+        Self { text, places, words }
     }
 
     /// Returns the first whole word or phrase of a group, as written in the original.
     fn first<'a>(&self, original: &'a str, group: &[&str]) -> Option<&'a str> {
+        self.all(group).next().and_then(|part| self.written(original, part))
+    }
+
+    /// Returns where the words and phrases of a group are.
+    fn all<'a>(&'a self, group: &'a [&'a str]) -> impl Iterator<Item = Range<usize>> + 'a {
+        group.iter().flat_map(|phrase| self.places_of(phrase))
+    }
+
+    fn places_of(&self, phrase: &str) -> Vec<Range<usize>> {
         // A blocked word of signs alone is empty here, and would match everything.
-        group.iter().filter(|phrase| !phrase.is_empty()).find_map(|phrase| {
-            self.text.match_indices(phrase).find_map(|(at, _)| {
-                let end = at + phrase.len();
-                // Other scripts join words, or have no blanks between them: their entries are stems.
-                let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric()) || !is_latin(phrase);
-                let free = phrase.starts_with('/') || edge(self.text[..at].chars().next_back());
-                if !free || !edge(self.text[end..].chars().next()) {
-                    return None;
-                }
-                original.get(*self.places.get(at)?..*self.places.get(end)?).map(str::trim_end)
-            })
+        if phrase.is_empty() {
+            return Vec::new();
+        }
+        let part = |at: usize| at..at + phrase.len();
+        // Other scripts join words, or have no blanks between them: their entries are stems.
+        let Some(first) = words(phrase).next().filter(|_| is_latin(phrase)) else {
+            return self.text.match_indices(phrase).map(|(at, _)| part(at)).collect();
+        };
+        let word = |range: &Range<usize>| &self.text[range.clone()];
+        let from = self.words.partition_point(|range| word(range) < &phrase[first.clone()]);
+        let same = self.words[from..].iter().take_while(|range| word(range) == &phrase[first.clone()]);
+        let starts = same.filter_map(|range| range.start.checked_sub(first.start));
+        let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+        let fits =
+            |at: &usize| self.text.get(*at..).and_then(|rest| rest.strip_prefix(phrase)).is_some_and(|rest| edge(rest.chars().next()));
+        let free = |at: &usize| phrase.starts_with('/') || edge(self.text[..*at].chars().next_back());
+        starts.filter(|at| fits(at) && free(at)).map(part).collect()
+    }
+
+    /// Returns a word or phrase of each group that are near each other: in a long text, those far apart belong to different matters.
+    fn together(&self, groups: &[&[&str]]) -> Option<Vec<Range<usize>>> {
+        let (first, others) = groups.split_first()?;
+        let mut starts = self.all(first).peekable();
+        starts.peek()?;
+        let others: Vec<Vec<Range<usize>>> = others.iter().map(|group| self.all(group).collect()).collect();
+        if others.iter().any(Vec::is_empty) {
+            return None;
+        }
+        starts.take(TRIED).find_map(|start| {
+            let near = |part: &&Range<usize>| part.start.abs_diff(start.start) <= NEAR;
+            let parts = others.iter().map(|group| group.iter().find(near).cloned());
+            std::iter::once(Some(start.clone())).chain(parts).collect()
         })
     }
+
+    /// Returns the original's text around parts.
+    fn around<'a>(&self, original: &'a str, parts: &[Range<usize>]) -> &'a str {
+        let at = |byte: usize| self.places.get(byte).copied().unwrap_or(original.len());
+        let first = parts.iter().map(|part| at(part.start)).min().unwrap_or_default();
+        let last = parts.iter().map(|part| at(part.end)).max().unwrap_or_default();
+        &original[original.floor_char_boundary(first.saturating_sub(NEAR))..original.ceil_char_boundary(last + NEAR)]
+    }
+
+    /// Returns a part as written in the original.
+    fn written<'a>(&self, original: &'a str, part: Range<usize>) -> Option<&'a str> {
+        original.get(*self.places.get(part.start)?..*self.places.get(part.end)?).map(str::trim_end)
+    }
+}
+
+/// Returns the words of a text: letters and digits in a row.
+fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(|word| {
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        start..start + word.len()
+    })
 }
 
 /// Returns whether a phrase is in a script with blanks around words, as the Latin one.

@@ -10,9 +10,12 @@ mod html;
 mod links;
 mod lures;
 mod model;
+mod passages;
 mod reach;
 mod reviewer;
 mod words;
+
+use std::ops::Range;
 
 use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{ReviewPolicy, ReviewResult};
@@ -22,6 +25,7 @@ use finding::{Category, Finding};
 use html::Page;
 use links::Links;
 pub use model::Model;
+use passages::passages;
 pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
@@ -31,7 +35,7 @@ pub fn text_of_html(html: &str) -> String {
 }
 
 /// Incremented by each change of rules or weights.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// Categories with the weight of one finding, and the words for them within a sentence.
 const CATEGORIES: &[(Category, &str, f64, &str)] = &[
@@ -58,8 +62,12 @@ const LEARNED: &str = "likely_abuse";
 const MODEL: f64 = 0.8;
 /// Reduction of the margin of a text that names the domain it links to.
 const NAMED: f32 = 1.0;
+/// The same of one that leads to nowhere but well-known domains.
+const OFFICIAL: f32 = 2.5;
 /// Reduction of the margin of a text without a way to act on it.
 const HARMLESS: f32 = 1.5;
+/// Reduction of the margin of a passage: one of many is odd by chance.
+const PASSAGE: f32 = 0.5;
 /// Margin above which the words of a text are among the reasons for a rejection.
 const SUSPECT: f32 = -2.0;
 
@@ -95,7 +103,7 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
         words::in_text(text, &mut findings);
         lures::in_text(text, &policy.blocked_words, &mut findings);
         // Where the model does not confirm a lure, it counts twice.
-        if !model::is_learned(text) && findings.iter().any(|Finding(category, _)| *category == Category::Lure) {
+        if !model::is_latin(text) && findings.iter().any(|Finding(category, _)| *category == Category::Lure) {
             findings.push(Finding(Category::Lure, String::new()));
         }
         findings
@@ -109,7 +117,7 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
         found.push(in_text(&page.text, findings));
         texts.push(page.text);
     }
-    let readings: Vec<_> = texts.iter().filter_map(|text| Some((text.as_str(), Reading::of(text)?))).collect();
+    let readings: Vec<_> = texts.iter().filter_map(|text| Some((text, Reading::of(text)?))).collect();
     for (text, reading) in &readings {
         let findings = in_text(&reading.text, reading.disguised());
         found.push(findings.into_iter().map(|finding| reading.locate(text, finding)).collect());
@@ -118,39 +126,55 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
     subject.links.iter().for_each(|link| links.in_text(link, &mut others));
     words::offers(&texts, &subject.sender, &mut others);
     found.push(others);
-    let judged = texts.iter().filter_map(|text| Some((text.as_str(), judge(model, links, text)?)));
-    let judged_as_read = readings.iter().filter_map(|(text, reading)| {
-        let mut judgement = judge(model, links, &reading.text)?;
-        judgement.reasons = judgement.reasons.iter().map(|part| reading.place(part)).collect();
-        Some((*text, judgement))
-    });
-    let worst = judged.chain(judged_as_read).max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
+    let judged = texts.iter().filter_map(|text| Some((None, text, judge(model, links, text)?)));
+    let judged_as_read = readings.iter().filter_map(|(text, reading)| Some((Some(reading), *text, judge(model, links, &reading.text)?)));
+    let worst =
+        judged.chain(judged_as_read).max_by(|(.., (a, _)), (.., (b, _))| a.total_cmp(b)).map(|(reading, text, (margin, passage))| {
+            let read = reading.map_or(text.as_str(), |reading| &reading.text);
+            let place = |part: Range<usize>| {
+                let part = passage.start + part.start..passage.start + part.end;
+                &text[reading.map_or(part.clone(), |reading| reading.place(&part))]
+            };
+            (margin, model.reasons(&read[passage.clone()]).into_iter().map(place).collect::<Vec<_>>())
+        });
     let is_learned = texts.iter().all(|text| model::is_learned(text));
     result(&found, worst, is_learned, policy.threshold, now)
 }
 
-/// Returns the model's judgement, reduced for texts that identify their sender or leave nothing to act on.
-fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<model::Judgement> {
-    let mut judgement = model.judge(text)?;
-    if links.identify(text) {
-        judgement.margin -= NAMED;
+/// Returns the model's judgement of all of a text, or of its worst passage, and where that is.
+fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<(f32, Range<usize>)> {
+    let known = known(links, text);
+    let mut worst = (model.judge(text)? - known - harmless(text), 0..text.len());
+    for part in passages(text) {
+        let words = &text[part.clone()];
+        let Some(margin) = model.judge(words).map(|margin| margin - PASSAGE).filter(|margin| *margin > worst.0) else { continue };
+        // Links of others are not the sender's, even if the rest of the text names it.
+        let known = if links::any(words) { self::known(links, words) } else { known };
+        let margin = margin - known - harmless(words);
+        if margin > worst.0 {
+            worst = (margin, part);
+        }
     }
-    if !reach::has_way(text) {
-        judgement.margin -= HARMLESS;
-    }
-    Some(judgement)
+    Some(worst)
 }
 
-fn result(
-    found: &[Vec<Finding>],
-    worst: Option<(&str, model::Judgement)>,
-    is_learned: bool,
-    threshold: f64,
-    now: Timestamp,
-) -> ReviewResult {
+/// Returns the reduction of the margin of a text by whom it leads to.
+fn known(links: Links<'_>, text: &str) -> f32 {
+    if links.official(text) && !reach::has_phone_number(text) {
+        return OFFICIAL;
+    }
+    if links.identify(text) { NAMED } else { 0.0 }
+}
+
+/// Returns the reduction of the margin of a text without a way to act on it.
+fn harmless(text: &str) -> f32 {
+    if reach::has_way(text) { 0.0 } else { HARMLESS }
+}
+
+fn result(found: &[Vec<Finding>], worst: Option<(f32, Vec<&str>)>, is_learned: bool, threshold: f64, now: Timestamp) -> ReviewResult {
     let (mut score, mut categories, mut parts) = (1.0, Vec::new(), Vec::new());
-    if let Some((_, judgement)) = &worst {
-        score -= MODEL / (1.0 + f64::from(-judgement.margin).exp());
+    if let Some((margin, _)) = &worst {
+        score -= MODEL / (1.0 + f64::from(-margin).exp());
     }
     for (category, name, weight, words) in CATEGORIES {
         let counts = found.iter().map(|findings| findings.iter().filter(|Finding(c, _)| c == category).count());
@@ -162,7 +186,7 @@ fn result(
         categories.push((*name).to_owned());
         parts.push(format!("{words} ({count})"));
     }
-    let suspect = worst.filter(|(_, judgement)| judgement.margin > 0.0 || (score < threshold && judgement.margin > SUSPECT));
+    let suspect = worst.filter(|(margin, _)| *margin > 0.0 || (score < threshold && *margin > SUSPECT));
     if suspect.is_some() {
         categories.push(LEARNED.to_owned());
         parts.push("wording that is typical of spam and fraud".to_owned());
@@ -182,10 +206,9 @@ fn result(
             flagged.push(fragment);
         }
     }
-    for (text, span) in suspect.iter().flat_map(|(text, judgement)| judgement.reasons.iter().map(move |span| (text, span))) {
-        let fragment = &text[span.clone()];
+    for fragment in suspect.iter().flat_map(|(_, reasons)| reasons) {
         if flagged.len() < FLAGGED && !flagged.iter().any(|known| known.contains(fragment)) {
-            flagged.push(fragment.to_owned());
+            flagged.push((*fragment).to_owned());
         }
     }
     ReviewResult { score, categories, reasoning, reviewed_at: now, flagged_content: flagged, version: VERSION }
@@ -328,8 +351,32 @@ mod tests {
             "IRS: you owe back taxes and a warrant is out for your arrest. Call 1-888-555-0142 now and pay in gift cards to avoid jail.";
         let tail = format!("{fraud} {}", "спасибо ".repeat(60));
         assert!(!passes(&of(fraud)) && !passes(&of(&tail)), "{:?}", of(&tail));
-        let honest = of("Аптека: ваш заказ готов, ждём вас до пятницы.");
+        assert!(passes(&of("Аптека: ваш заказ готов, ждём вас до пятницы.")));
+        let honest = of("您的包裹已送达,请到前台领取。谢谢。");
         assert!(passes(&honest) && honest.reasoning.contains("has not learned this language"), "{honest:?}");
+    }
+
+    #[test]
+    fn harmless_sentences_do_not_hide_fraud() {
+        let harmless = "The garden club met on Tuesday and chose a new chairman. Tea and cake were served, as every month. ".repeat(4);
+        let fraud =
+            "Dear customer, your account is suspended. Verify your identity now at http://secure-verify.top/login or it will be closed.";
+        assert!(!passes(&of(&format!("{harmless}{fraud} {harmless}"))));
+        assert!(passes(&of(&harmless)));
+    }
+
+    #[test]
+    fn a_lure_needs_its_parts_near_each_other() {
+        let between = "The hall was full and the music went on until midnight, which nobody minded at all. ".repeat(6);
+        let text = |between: &str| format!("The first prize went to Ada. {between}Please claim your coats at the desk.");
+        let is_lure = |text: &str| of(text).categories.iter().any(|category| category == "social_engineering");
+        assert!(is_lure(&text("")) && !is_lure(&text(&between)));
+    }
+
+    #[test]
+    fn digits_in_place_of_letters_hide_nothing() {
+        let written = of("Your acc0unt is l0cked. S3nd us your p@ssw0rd and your c4rd number");
+        assert!(!passes(&written) && written.categories.iter().any(|c| c == "disguised_text"), "{written:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The review's model: one weight per feature. See `training/` for its data and training.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::features::{BUCKETS, Features};
@@ -20,21 +21,23 @@ const FEWEST_WORDS: usize = 3;
 /// Minimum number of words in Latin letters that are judged although most of a text is in others: a tail must not hide them.
 const LATIN_WORDS: usize = 8;
 
-/// The model's judgement of a text.
-#[derive(Clone, Debug)]
-pub(super) struct Judgement {
-    /// Natural logarithm of the odds, as trained. Above 0, the text resembles abuse.
-    pub(super) margin: f32,
-    /// The parts of the text with the most weight, heaviest first.
-    pub(super) reasons: Vec<Range<usize>>,
+/// Returns whether a text is in a script that the training covers: mostly in its letters, or with a passage in Latin ones.
+pub(super) fn is_learned(text: &str) -> bool {
+    is_latin(text)
+        || mostly(text, |c| matches!(c, 'a'..='z' | 'A'..='Z' | '\u{370}'..='\u{52f}' | '\u{600}'..='\u{6ff}' | '\u{900}'..='\u{97f}'))
 }
 
-/// Returns whether a text is in a script that the training covers: mostly in Latin letters, or with a passage in them.
-pub(super) fn is_learned(text: &str) -> bool {
-    let latin = text.chars().filter(char::is_ascii_alphabetic).count();
-    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+/// Returns whether a text is mostly in Latin letters, or has a passage in them.
+pub(super) fn is_latin(text: &str) -> bool {
     let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_alphabetic());
-    latin * 2 >= letters || text.split_whitespace().filter(is_word).nth(LATIN_WORDS - 1).is_some()
+    mostly(text, |c| c < '\u{250}' || matches!(c, '\u{1e00}'..='\u{1eff}'))
+        || text.split_whitespace().filter(is_word).nth(LATIN_WORDS - 1).is_some()
+}
+
+/// Returns whether at least half of a text's letters fit.
+fn mostly(text: &str, fits: impl Fn(char) -> bool) -> bool {
+    let letters = || text.chars().filter(|c| c.is_alphabetic());
+    letters().filter(|c| fits(*c)).count() * 2 >= letters().count()
 }
 
 impl Default for Model<'static> {
@@ -56,8 +59,8 @@ impl<'a> Model<'a> {
         Self { scale: f32::from_le_bytes([*s0, *s1, *s2, *s3]), bias: f32::from_le_bytes([*b0, *b1, *b2, *b3]), weights }
     }
 
-    /// Judges a text; `None` if it is too short or mostly not in Latin letters.
-    pub(super) fn judge(&self, text: &str) -> Option<Judgement> {
+    /// Judges a text: the natural logarithm of the odds that it is abuse. `None` if it is too short, or in a script that was not learned.
+    pub(super) fn judge(&self, text: &str) -> Option<f32> {
         text.split_whitespace().nth(FEWEST_WORDS - 1)?;
         if !is_learned(text) {
             return None;
@@ -65,22 +68,17 @@ impl<'a> Model<'a> {
         let features = Features::of(text);
         let (buckets, value) = features.vector();
         let sum: f32 = buckets.map(|bucket| self.weight(bucket)).sum();
-        Some(Judgement { margin: self.bias + sum * value, reasons: self.reasons(&features) })
+        Some(self.bias + sum * value)
     }
 
-    /// Returns the parts of a text with the most weight towards abuse, without overlaps.
-    fn reasons(&self, features: &Features) -> Vec<Range<usize>> {
-        let mut parts: Vec<(Range<usize>, f32)> = Vec::new();
-        for (bucket, spans) in features.spans() {
-            let Some(span) = spans.iter().find(|span| !span.is_empty()) else { continue };
-            let share = self.weight(bucket);
-            match parts.iter_mut().find(|(known, _)| known == span) {
-                Some((_, sum)) => *sum += share,
-                None => parts.push((span.clone(), share)),
-            }
+    /// Returns the parts of a text with the most weight towards abuse, heaviest first and without overlaps.
+    pub(super) fn reasons(&self, text: &str) -> Vec<Range<usize>> {
+        let mut parts: HashMap<Range<usize>, f32> = HashMap::new();
+        for (bucket, span) in Features::of(text).spans() {
+            *parts.entry(span).or_default() += self.weight(bucket);
         }
-        parts.retain(|(_, share)| *share > 0.0);
-        parts.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.start.cmp(&b.start)));
+        let mut parts: Vec<_> = parts.into_iter().filter(|(_, share)| *share > 0.0).collect();
+        parts.sort_by(|(a, x), (b, y)| y.total_cmp(x).then((a.start, a.end).cmp(&(b.start, b.end))));
         let mut chosen: Vec<Range<usize>> = Vec::new();
         for (span, _) in parts {
             if chosen.len() < REASONS && chosen.iter().all(|known| span.end <= known.start || span.start >= known.end) {

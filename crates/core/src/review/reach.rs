@@ -8,7 +8,7 @@ use super::links;
 /// Digits in a row, ignoring separators, that make a phone number rather than an amount, a date or a code.
 const DIGITS: usize = 9;
 
-/// Words that request a reply, a call, or money, in English, Spanish, Portuguese, French, German and Italian.
+/// Words that request a reply, a call, or money, in the languages that the model has learned.
 const ACTS: &[&str] = &[
     "reply", "respond", "answer", "send", "text", "forward", "whatsapp", "telegram", "transfer", "deposit", "buy", "call", "phone",
     "contact", "read", "tell", "wire", "claim", "click", "tap", "install", "download", "verify", "password", "responde", "responda",
@@ -17,7 +17,12 @@ const ACTS: &[&str] = &[
     "facilite", "bizum", "dicte", "ingrese", "introduzca", "verifique", "contraseña", "contacto", "necesito", "need", "responder", "mande",
     "pix", "ligue", "chame", "salva", "deposito", "preciso", "senha", "répondez", "envoie", "envoyez", "écris", "appelez", "contactez",
     "virement", "saisissez", "antworten", "schreib", "schreiben", "anrufen", "ruf", "überweise", "überweisen", "kontaktieren", "rispondi",
-    "risponda", "scrivi", "scrivimi", "manda", "chiama", "chiami", "bonifico", "contatta", "inserisca", "devo",
+    "risponda", "scrivi", "scrivimi", "manda", "chiama", "chiami", "bonifico", "contatta", "inserisca", "devo", "appen", "bel", "stuur",
+    "betaal", "betalen", "overmaken", "rekening", "kod", "blik", "przelej", "zadzwoń", "napisz", "zapłać", "zaplacic", "zapłacić", "podaj",
+    "podasz", "ara", "arayın", "gönder", "gönderin", "yaz", "yazın", "havale", "atar", "doğrulayın", "dogrulayin", "gửi", "gọi", "chuyển",
+    "liên", "nhắn", "hubungi", "kirim", "transfer", "balas", "klik", "swisha", "ring", "skriv", "betal", "betala", "скинь", "переведи",
+    "переведите", "позвоните", "назовите", "пишите", "сообщите", "отправьте", "подтвердите", "أرسل", "ارسل", "اتصل", "تواصل", "حول", "भेजें",
+    "कॉल",
 ];
 
 /// Phrases with such words that are harmless: they lead to the known sender.
@@ -50,7 +55,7 @@ pub(super) fn leads_to_sender(text: &str) -> bool {
     links::any(text) || text.contains('@') || has_phone_number(text)
 }
 
-fn has_phone_number(text: &str) -> bool {
+pub(super) fn has_phone_number(text: &str) -> bool {
     let mut digits = 0;
     for c in text.chars() {
         match c {

@@ -117,8 +117,7 @@ const PEOPLE: &[&str] = &[
 const SPAM: &[&str] = &[
     "act now", "click here", "you have won", "you've won", "you won", "free prize", "claim your prize", "100% free", "risk free",
     "no risk", "make money fast", "earn money from home", "limited time only", "urgent action required", "once in a lifetime",
-    "congratulations!", "winner!", "double your income", "no credit check", "this is not spam", "has ganado", "actúa ahora",
-    "haz clic aquí", "dinero fácil",
+    "double your income", "no credit check", "this is not spam", "has ganado", "actúa ahora", "haz clic aquí", "dinero fácil",
 ];
 /// Words of an offer.
 const OFFER: &[&str] = &["sale", "% off", "discount", "offer", "deal", "buy", "free", "win", "oferta", "descuento", "gratis", "compra"];
@@ -143,30 +142,42 @@ fn padded(text: &str) -> String {
 }
 
 fn has(padded: &str, phrase: &str) -> bool {
-    padded.contains(&format!(" {} ", phrase.trim_end_matches('!')))
+    let phrase = phrase.trim_end_matches('!');
+    let is_blank = |at: usize| padded.as_bytes().get(at) == Some(&b' ');
+    padded.match_indices(phrase).any(|(at, _)| at > 0 && is_blank(at - 1) && is_blank(at + phrase.len()))
 }
 
 /// Finds suspicious words in a text.
 pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
-    let gives_code = gives_code(&padded(text));
-    for sentence in sentences(text) {
+    let whole = padded(text);
+    let gives_code = gives_code(&whole);
+    // Sentences are searched only for what the text has at all.
+    let any = |words: &[&str]| words.iter().any(|word| has(&whole, word));
+    let (secrets, forbidden, spam) = ((any(SECRETS) || any(CARDS)) && !gives_code, any(FORBIDDEN), any(SPAM));
+    let hate = any(HATE) || any(DESTROYED) || any(DESTROY) || has(&whole, KILL_YOURSELF);
+    for sentence in sentences(text).filter(|_| secrets || forbidden || spam || hate) {
         let padded = padded(sentence);
         let mut found = |category| findings.push(Finding(category, sentence.to_owned()));
-        if !gives_code && asks(&padded) {
+        if secrets && asks(&padded) {
             found(Category::Credentials);
         }
-        if offers_forbidden(&padded) {
+        if forbidden && offers_forbidden(&padded) {
             found(Category::Forbidden);
         }
-        let denied = || NOT.iter().any(|word| has(&padded, word));
-        if HATE.iter().any(|phrase| has(&padded, phrase)) || destroys(&padded) || (has(&padded, KILL_YOURSELF) && !denied()) {
+        if hate && is_hate(&padded) {
             found(Category::Hate);
         }
-        for _ in SPAM.iter().filter(|phrase| has(&padded, phrase)) {
+        for _ in SPAM.iter().filter(|phrase| spam && has(&padded, phrase)) {
             found(Category::Spam);
         }
     }
     loudness(text, findings);
+}
+
+/// Returns whether a sentence threatens or calls for harm, without denying it.
+fn is_hate(padded: &str) -> bool {
+    let denied = || NOT.iter().any(|word| has(padded, word));
+    HATE.iter().any(|phrase| has(padded, phrase)) || destroys(padded) || (has(padded, KILL_YOURSELF) && !denied())
 }
 
 /// Returns whether a sentence names forbidden goods, other than to help or to report.
@@ -212,7 +223,7 @@ fn gives_code(padded: &str) -> bool {
 }
 
 /// Splits a text at full stops, question and exclamation marks, and line ends.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
     let mut pieces = Vec::new();
     let chars: Vec<(usize, char)> = text.char_indices().collect();
