@@ -67,7 +67,7 @@ const OFFICIAL: f32 = 2.5;
 /// Reduction of the margin of a text without a way to act on it.
 const HARMLESS: f32 = 1.5;
 /// Reduction of the margin of a passage: one of many is odd by chance.
-const PASSAGE: f32 = 0.5;
+const PASSAGE: f32 = 1.5;
 /// Margin above which the words of a text are among the reasons for a rejection.
 const SUSPECT: f32 = -2.0;
 
