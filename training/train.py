@@ -26,7 +26,7 @@ COPIES = 6
 # More words than this make a text long, as in passages.rs.
 LONG = 40
 # A business message refused costs more than a private one. Chosen by cross-validation, since the templates outnumber the collections.
-IMPORTANCE = {"business": 12.0, "ham": 6.0, "abuse": 1.0, "spam": 5.0, "smishing": 9.0}
+IMPORTANCE = {"business": 16.0, "ham": 2.0, "abuse": 1.0, "spam": 2.0, "smishing": 9.0}
 BAD = {"abuse", "spam", "smishing"}
 
 
