@@ -261,6 +261,15 @@ fn accepts(headers: &HeaderMap, media: &str) -> bool {
     weight(headers, media).1 > 0.0
 }
 
+/// Returns whether `Accept` prefers a media type to another: by weight, then the one that it names.
+pub(crate) fn prefers(headers: &HeaderMap, media: &str, other: &str) -> bool {
+    let rank = |media| {
+        let (named, weight) = weight(headers, media);
+        (weight, named)
+    };
+    rank(media) > rank(other)
+}
+
 /// Returns how specific the range of `Accept` (RFC 9110 §12.5.1) is that decides about a media type (2 if it names it), and its weight.
 pub(crate) fn weight(headers: &HeaderMap, media: &str) -> (u8, f32) {
     let kind = media.split('/').next().unwrap_or_default();

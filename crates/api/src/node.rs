@@ -1,8 +1,8 @@
 //! Routes outside the API proper: document, health, metrics and 404.
 
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use nuncio_core::Core;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::error::ApiError;
+use crate::middleware::prefers;
 use crate::published::PUBLISHED;
 use crate::reply::{Reply, Result};
 use crate::state::App;
@@ -41,15 +42,10 @@ async fn metrics(State(app): State<App>) -> Response {
 /// Browsers get the fallback of the pages, except below `/v1`.
 pub(crate) async fn not_found(request: Request, pages: axum::Router) -> Response {
     let path = request.uri().path();
-    if path != "/v1" && !path.starts_with("/v1/") && prefers_html(request.headers()) {
+    if path != "/v1" && !path.starts_with("/v1/") && prefers(request.headers(), "text/html", "application/json") {
         return pages.oneshot(request).await.into_response();
     }
-    ApiError::new(ErrorCode::NotFound, "there is no such path; see /docs").into_response()
-}
-
-fn prefers_html(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.contains("text/html") && !accept.contains("application/json")
+    ApiError::new(ErrorCode::NotFound, "this path does not exist; see /docs").into_response()
 }
 
 pub(crate) async fn method_not_allowed() -> ApiError {

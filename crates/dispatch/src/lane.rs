@@ -228,7 +228,7 @@ impl Lane {
         is_idle && !state.closed && state.failures == 0 && self.throttle.is_none() && !self.rests(&state, now)
     }
 
-    /// Returns whether no attempt can start at `now` whatever its throttle says.
+    /// Returns whether no attempt can start at `now`, even if the throttle permits one.
     pub(crate) fn is_resting(&self, now: Duration) -> bool {
         self.rests(&self.state.lock(), now)
     }

@@ -295,7 +295,7 @@ impl Shared {
         let owners = tx.owners().await?;
         let nodes = tx.list_nodes().await?;
         drop(tx);
-        // Other nodes' steps can move a message to a row of this owner that nobody counts.
+        // A step by another node can leave a row of this owner that no node counts.
         self.delete_stale(&owned.stale).await?;
         let forgotten = self.in_flight.forgotten(owned.messages);
         for taken in join_all(forgotten.iter().map(|message| self.step(message, self.recovery(me)))).await {

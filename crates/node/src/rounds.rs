@@ -90,7 +90,8 @@ impl Shared {
     }
 
     /// Matches early receipts to their messages, completes segmented texts, renews phone numbers and expires invitations. Each row is
-    /// processed by one node, whose clock is right: by a wrong one, renewals would be charged early. Also stores when API keys were used, and clicks.
+    /// processed by one node, whose clock is right: by a wrong one, renewals would be charged early. Also stores what was
+    /// noted in memory.
     async fn each_second(&self) -> Result<bool> {
         if let Err(error) = store_notes(&self.core).await {
             tracing::warn!(%error, "failed to store when API keys were used, and clicks on links");

@@ -9,11 +9,11 @@ use ipnet::IpNet;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The proxies whose `X-Forwarded-For` counts; from anybody else, that header can be made up.
+/// The proxies whose `X-Forwarded-For` counts; anybody else can make it up.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     trusted: Arc<[IpNet]>,
-    /// Whether the log says already that somebody else sends the header.
+    /// Whether it was logged that an untrusted client sends the header.
     warned: Arc<AtomicBool>,
 }
 
@@ -26,21 +26,22 @@ impl Proxies {
         Ok(Self { trusted: list.map(network).collect::<Result<_, _>>()?, ..Self::default() })
     }
 
-    /// Returns the address of the client: from right to left, the first one that is no trusted proxy. The port is that of the connection.
+    /// Returns the client's address: the rightmost one that is not a trusted proxy's. The port is the connection's.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
-        let mut client = peer.ip();
-        for value in headers.get_all(FORWARDED_FOR).iter().rev() {
-            for text in value.to_str().unwrap_or_default().rsplit(',') {
-                if !self.trusts(client) {
-                    break;
-                }
-                let Some(address) = address(text.trim()) else { return SocketAddr::new(client, peer.port()) };
-                client = address;
+        let forwarded = headers.get_all(FORWARDED_FOR);
+        if !self.trusts(peer.ip()) {
+            if forwarded.iter().next().is_some() && !self.warned.swap(true, Ordering::Relaxed) {
+                tracing::warn!(%peer, "ignored X-Forwarded-For: if a proxy is at this address, name it in server.trusted_proxies");
             }
+            return peer;
         }
-        if client == peer.ip() && headers.contains_key(FORWARDED_FOR) && !self.trusts(client) && !self.warned.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(%peer, "ignored X-Forwarded-For: if a proxy is at this address, name it in server.trusted_proxies");
+        let mut client = peer.ip();
+        for text in forwarded.iter().rev().flat_map(|value| value.to_str().unwrap_or_default().rsplit(',')) {
+            let Some(address) = address(text.trim()) else { break };
+            client = address;
+            if !self.trusts(client) {
+                break;
+            }
         }
         SocketAddr::new(client, peer.port())
     }

@@ -32,7 +32,7 @@ pub enum StoreError {
 impl From<StoreError> for nuncio_domain::Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Busy(_) => Self::unavailable("the service is busy, or the request takes it too long; try again, or ask for less").caused_by(error),
+            StoreError::Busy(_) => Self::unavailable("the service is busy, or the request takes too long; try again, or ask for less").caused_by(error),
             StoreError::Unavailable(_) => Self::unavailable("storage is unavailable; nothing was accepted").caused_by(error),
             StoreError::InDoubt(_) => Self::unavailable(
                 "storage was lost while the request was written, which may have happened or not; send it again with the same idempotency key",

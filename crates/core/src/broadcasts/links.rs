@@ -18,7 +18,7 @@ use crate::{base::Core, messages::SendMessage};
 const PARTS: [usize; 4] = [4, 5, 8, 4];
 const TOKEN: usize = PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3];
 
-/// Links with noted clicks, from which on they are stored at once.
+/// Noted clicks, by link and recipient, at which they are stored without waiting for the next second.
 const CLICKS: usize = 1_000;
 
 /// Contents of a token.
@@ -129,7 +129,8 @@ impl Broadcasts<'_> {
         Ok(url)
     }
 
-    /// Notes a click in memory, so that whoever has a link cannot keep the database busy with it. A crash loses what was not yet stored.
+    /// Notes a click in memory: opening one link again and again must not keep the writer busy. Clicks that are not stored yet are lost in a
+    /// crash, or if the database fails.
     async fn note_click(&self, click: BroadcastClick) -> nuncio_store::Result<()> {
         let is_many = {
             let mut clicks = self.inner.clicks.lock();

@@ -145,8 +145,9 @@ impl Suppressions<'_> {
         if !made {
             drop(tx);
             let known = self.known(tenant, &suppression).await?;
+            let known = known.ok_or_else(|| Error::unavailable("the suppression has just been removed; try again"))?;
             self.begin_once(caller, guard.as_ref(), known.id, now).await?.commit().await?;
-            return Ok(Suppressed::Known(known));
+            return Ok(Suppressed::Known(SuppressionView::from(&known)));
         }
         if suppression.reason == SuppressionReason::OptOut {
             publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
@@ -166,12 +167,12 @@ impl Suppressions<'_> {
         Ok(Change::new("suppression", "delete", id).from(&SuppressionView::from(&found)).commit(tx, caller.tenant).await?)
     }
 
-    async fn known(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
+    /// Returns the stored suppression of the same recipient, sender and reason.
+    pub(super) async fn known(&self, tenant: TenantId, like: &Suppression) -> nuncio_store::Result<Option<Suppression>> {
         let all = PageRequest::newest(10_000);
         let of = std::slice::from_ref(&like.recipient);
         let page = self.inner.store.read().await?.list_suppressions(tenant, of, all).await?;
-        let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);
-        known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression has just been removed; try again"))
+        Ok(page.items.into_iter().find(|known| known.sender == like.sender && known.reason == like.reason))
     }
 
     /// Begins a transaction that uses up the request's key for a suppression. Fails with a 409 if another request has used it.

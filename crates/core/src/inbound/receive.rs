@@ -123,7 +123,7 @@ impl ProviderEvents<'_> {
             if let Some((wish, answer)) = wished
                 && grant(&mut *tx, ids, &new, wish, now).await?
                 && let Some(answer) = answer
-                && may_reply(&mut *tx, &new, sender, now).await?
+                && may_reply(&mut *tx, &new, sender, wish, now).await?
                 && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
             {
                 reserve(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
@@ -300,24 +300,22 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
             let lifted = tx.delete_opt_out(tenant, from, sender, new.written_at.plus(Duration::from_millis(999))).await?;
             Ok(lifted && !tx.is_suppressed(tenant, from.kind, &from.identifier, sender).await?)
         }
-        Wish::Help => {
-            let newest = PageRequest::newest(1);
-            let filter = MessageFilter { to: Some(from.identifier.clone()), ..MessageFilter::default() };
-            let newest = tx.list_messages(tenant, &filter, newest).await?.items.pop();
-            Ok(!newest.is_some_and(|m| m.state.detail.compliance && now.since(m.id.created_at()) < QUIET))
-        }
+        Wish::Help => Ok(true),
     }
 }
 
 /// Returns whether the author gets a reply: anybody can write under any number, and each reply costs money.
-async fn may_reply(tx: &mut dyn Tx, new: &NewInbound, sender: &Sender, now: Timestamp) -> Result<bool> {
+async fn may_reply(tx: &mut dyn Tx, new: &NewInbound, sender: &Sender, wish: Wish, now: Timestamp) -> Result<bool> {
     if messages::allowed(sender, &new.from, &new.country).is_err() {
         return Ok(false);
     }
     let filter = MessageFilter { to: Some(new.from.identifier.clone()), ..MessageFilter::default() };
     let newest = tx.list_messages(new.message.tenant, &filter, PageRequest::newest(COUNTED)).await?.items;
-    let replies = newest.iter().filter(|m| m.state.detail.compliance && now.since(m.id.created_at()) < DAY);
-    Ok(replies.count() < REPLIES_A_DAY)
+    let is_reply = |message: &Message, within| message.state.detail.compliance && now.since(message.id.created_at()) < within;
+    if wish == Wish::Help && newest.first().is_some_and(|message| is_reply(message, QUIET)) {
+        return Ok(false);
+    }
+    Ok(newest.iter().filter(|message| is_reply(message, DAY)).count() < REPLIES_A_DAY)
 }
 
 /// Replies on the same channel, even if the recipient has opted out: they asked.

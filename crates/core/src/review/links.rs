@@ -83,8 +83,8 @@ const CHEAP: &[&str] = &[
     "loan", "win", "bid", "zip", "mov", "ru", "pw", "site", "online", "bet",
 ];
 
-/// Top-level domains that are words of everyday language: a name under them is a link only if nobody types it by omitting a blank.
-const WORDS: &[&str] = &["am", "as", "at", "be", "by", "do", "in", "is", "la", "me", "my", "no", "se", "so", "to", "us"];
+/// Top-level domains that are everyday words. A name under them may be two words with the blank missing, as in "call.me".
+const WORD_DOMAINS: &[&str] = &["am", "as", "at", "be", "by", "do", "in", "is", "la", "me", "my", "no", "se", "so", "to", "us"];
 /// Maximum number of linked domains whose names are looked for in a text.
 const SOUGHT: usize = 200;
 /// Maximum length of the name that a text begins with, in bytes.
@@ -291,7 +291,7 @@ pub(super) fn link(word: &str) -> Option<Url> {
 fn is_bare_link(host: &str, tld: &str) -> bool {
     let name = &host[..host.len() - tld.len()];
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.')) && name.chars().any(char::is_alphabetic);
-    let typed = WORDS.contains(&tld) && !name.contains(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) && name.len() < 12;
+    let typed = WORD_DOMAINS.contains(&tld) && !name.contains(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) && name.len() < 12;
     let exists = tld == "example" || psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known());
     plain && exists && !typed
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::extract::{Auth, Path, Query};
-use crate::middleware::weight;
+use crate::middleware::prefers;
 use crate::reply::Result;
 use crate::state::App;
 
@@ -68,13 +68,9 @@ pub(crate) async fn export_broadcast_results(
     Ok(([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, file)], body).into_response())
 }
 
-/// Returns the format that `Accept` prefers: by weight, then the one that it names. CSV if it leaves the choice.
+/// Returns the format that `Accept` prefers; CSV if it leaves the choice.
 fn preferred(headers: &HeaderMap) -> ResultsFormat {
-    let rank = |media| {
-        let (named, weight) = weight(headers, media);
-        (weight, named)
-    };
-    if rank("application/x-ndjson") > rank("text/csv") { ResultsFormat::Ndjson } else { ResultsFormat::Csv }
+    if prefers(headers, "application/x-ndjson", "text/csv") { ResultsFormat::Ndjson } else { ResultsFormat::Csv }
 }
 
 fn line(contact: &BroadcastContactView, format: ResultsFormat) -> String {
