@@ -112,7 +112,7 @@ impl EventSink for Pushed {
 
 /// Returns services that push events to `events`.
 pub fn services_with(events: &Arc<Pushed>) -> Services {
-    let ids = Ids { clock: Arc::<Pushed>::default(), entropy: Arc::<Pushed>::default() };
+    let ids = Ids::new(Arc::<Pushed>::default(), Arc::<Pushed>::default());
     Services { events: Arc::clone(events) as Arc<dyn EventSink>, ids, public_url: PUBLIC_URL.into() }
 }
 
@@ -136,7 +136,7 @@ impl Sink {
         let (events, told) = mpsc::unbounded_channel();
         let sink = Arc::new(Self { events, may_push, refuses: AtomicBool::new(false) });
         let still = Arc::new(Still(AtomicU8::new(0)));
-        let ids = Ids { clock: still.clone(), entropy: still };
+        let ids = Ids::new(still.clone(), still);
         (Services { events: sink.clone(), ids, public_url: PUBLIC_URL.into() }, sink, told)
     }
 }

@@ -1,11 +1,18 @@
 //! Time and randomness as explicit dependencies.
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::id::{Id, uuid_v7};
 use crate::time::Timestamp;
+
+/// Bits of an identifier that number those of its millisecond.
+const NUMBER_BITS: u32 = 12;
+/// Mask of the first number of a millisecond, which leaves room for others.
+const FIRST: u16 = 0x7ff;
 
 /// Source of time.
 pub trait Clock: Debug + Send + Sync {
@@ -35,18 +42,78 @@ pub struct Ids {
     pub clock: Arc<dyn Clock>,
     /// The source of randomness.
     pub entropy: Arc<dyn Entropy>,
+    /// The newest identifier: its millisecond, then its number in it (12 bits).
+    newest: Arc<AtomicU64>,
 }
 
 impl Ids {
+    /// Makes a generator; its clones share the order of their identifiers.
+    pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { clock, entropy, newest: Arc::default() }
+    }
+
     /// Returns a new identifier with the current time.
     pub fn next<T: Id>(&self) -> T {
         self.at(self.clock.now())
     }
 
-    /// Returns a new identifier with the time `at`.
+    /// Returns a new identifier with the time `at`. Those of the newest millisecond sort in the order in which they were made, as long as
+    /// their numbers last (at least 2,048; RFC 9562 §6.2, method 1).
     pub fn at<T: Id>(&self, at: Timestamp) -> T {
         let mut random = [0_u8; 10];
         self.entropy.fill(&mut random);
+        if let Some(number) = self.number(at, u16::from_be_bytes([random[0], random[1]])) {
+            random[..2].copy_from_slice(&number.to_be_bytes());
+        }
         T::from_uuid(uuid_v7(at, random))
+    }
+
+    /// The number of an identifier in its millisecond; the first of them is random. `None` if newer ones were made, or all are taken.
+    fn number(&self, at: Timestamp, random: u16) -> Option<u16> {
+        let first = ((at.millis().max(0) as u64) << NUMBER_BITS) | u64::from(random & FIRST);
+        let next = |newest: u64| match (first >> NUMBER_BITS).cmp(&(newest >> NUMBER_BITS)) {
+            Ordering::Greater => Some(first),
+            Ordering::Equal => Some(newest + 1).filter(|next| next >> NUMBER_BITS == newest >> NUMBER_BITS),
+            Ordering::Less => None,
+        };
+        let newest = self.newest.fetch_update(Relaxed, Relaxed, next).ok().and_then(next)?;
+        Some((newest & ((1 << NUMBER_BITS) - 1)) as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MessageId;
+
+    #[derive(Debug)]
+    struct Fixed(u8);
+
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(7)
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    impl Entropy for Fixed {
+        fn fill(&self, out: &mut [u8]) {
+            out.fill(self.0);
+        }
+    }
+
+    #[test]
+    fn identifiers_of_a_millisecond_sort_as_they_were_made() {
+        let ids = Ids::new(Arc::new(Fixed(0xff)), Arc::new(Fixed(0xff)));
+        let made: Vec<MessageId> = (0..2_048).map(|_| ids.next()).collect();
+        assert!(made.is_sorted_by(|a, b| a < b));
+        assert!(made.iter().all(|id| id.created_at() == ids.clock.now()));
+        let older: MessageId = ids.at(Timestamp::from_millis(6));
+        let newer: MessageId = ids.at(Timestamp::from_millis(8));
+        assert!(older < made[0] && *made.last().unwrap() < newer);
+        assert!(ids.clone().at::<MessageId>(Timestamp::from_millis(8)) > newer, "clones share the order");
     }
 }

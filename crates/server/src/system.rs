@@ -50,7 +50,7 @@ impl Entropy for SystemEntropy {
 
 /// The machine's clock and randomness.
 pub fn ids() -> Ids {
-    Ids { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy) }
+    Ids::new(Arc::new(SystemClock::default()), Arc::new(SystemEntropy))
 }
 
 /// Raises the open-file limit as far as permitted, and returns it.

@@ -159,7 +159,7 @@ impl TestApp {
 
     pub async fn with(backend: Backend, options: Options) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let ids = Ids { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(42)) };
+        let ids = Ids::new(clock.clone(), Arc::new(SeededEntropy::new(42)));
         let database = Database::make(backend).await;
         if options.counts_statements {
             database.count_statements().await;

@@ -84,7 +84,7 @@ impl Entropy for Still {
 
 pub(crate) fn services(events: Arc<dyn EventSink>, public_url: &str) -> Services {
     let still = Arc::new(Still(tokio::time::Instant::now()));
-    Services { events, ids: Ids { clock: still.clone(), entropy: still }, public_url: public_url.into() }
+    Services { events, ids: Ids::new(still.clone(), still), public_url: public_url.into() }
 }
 
 pub(crate) fn account(settings: Value) -> Account {
