@@ -62,6 +62,7 @@ impl ErasureRepo for SqlTx {
     }
 
     async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()> {
+        self.handle.empty_log();
         self.write(sql!("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2", [erasure.tenant, erasure.address])).await
     }
 

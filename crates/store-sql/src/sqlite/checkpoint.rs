@@ -23,6 +23,8 @@ use super::{BUSY, DatabaseFile, READERS, end_if_sync_failed, end_process};
 /// Commits between two calls for a checkpoint. Fewer copy the same pages more often; more make each one a burst that is felt.
 const EVERY: u64 = 48;
 const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
+/// Restarts the log, too, and makes its file empty: a log that only restarts keeps old pages behind its new end.
+const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 /// Passes of a checkpoint before the writer restarts the log with whatever is left.
 const PASSES: u32 = 8;
 /// Frames in the log that call for a checkpoint.
@@ -58,6 +60,8 @@ pub(super) struct Commits {
     wake: Condvar,
     stop: AtomicBool,
     restart: AtomicBool,
+    /// The log has personal data that was erased.
+    truncate: AtomicBool,
     number: AtomicU64,
 }
 
@@ -84,15 +88,14 @@ impl Checkpointer {
         if self.shared.restart.swap(false, Ordering::AcqRel) {
             // SQLite would wait for reads to end, and a busy server has always some.
             let _ = writer.busy_timeout(Duration::ZERO);
-            let _ = checkpoint(writer, RESTART);
+            let _ = self.shared.restart_log(writer);
             let _ = writer.busy_timeout(BUSY);
         }
     }
 
     pub(super) fn stop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        *self.shared.wanted.lock() = true;
-        self.shared.wake.notify_one();
+        self.shared.want();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -103,9 +106,28 @@ impl Commits {
     /// Told after each commit: asks for a passive checkpoint now and then. A log that is all copied is restarted by the next write.
     pub(super) fn committed(&self) {
         if self.number.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
-            *self.wanted.lock() = true;
-            self.wake.notify_one();
+            self.want();
         }
+    }
+
+    /// Asks for an empty log, since it has personal data that was erased. The next commits see to it.
+    pub(super) fn truncate(&self) {
+        self.truncate.store(true, Ordering::Release);
+    }
+
+    fn want(&self) {
+        *self.wanted.lock() = true;
+        self.wake.notify_one();
+    }
+
+    fn restart_log(&self, conn: &Connection) -> rusqlite::Result<()> {
+        if !self.truncate.load(Ordering::Acquire) {
+            return checkpoint(conn, RESTART).map(drop);
+        }
+        if checkpoint(conn, TRUNCATE)? == (0, 0) {
+            self.truncate.store(false, Ordering::Release);
+        }
+        Ok(())
     }
 }
 
@@ -122,12 +144,12 @@ fn run(conn: &Connection, file: &DatabaseFile, shared: &Commits, others: &Others
             return;
         }
         let Ok(left) = catch_up(conn, file) else { continue };
-        if left.is_little {
+        if left.is_little || left.log < START && shared.truncate.load(Ordering::Acquire) {
             let is_writer_idle = shared.restart.swap(true, Ordering::AcqRel);
-            if is_writer_idle && restart(conn, others) {
+            if is_writer_idle && restart(conn, shared, others) {
                 shared.restart.store(false, Ordering::Release);
             }
-        } else if left.log >= LARGE && Instant::now() >= rest_until && !restart_alone(conn, file, others) {
+        } else if left.log >= LARGE && Instant::now() >= rest_until && !restart_alone(conn, file, shared, others) {
             rest_until = Instant::now() + REST;
         }
     }
@@ -161,7 +183,7 @@ fn catch_up(conn: &Connection, file: &DatabaseFile) -> rusqlite::Result<Left> {
 }
 
 /// Restarts the log while nobody else uses the file. Returns `false` if a read takes too long.
-fn restart_alone(conn: &Connection, file: &DatabaseFile, others: &Others) -> bool {
+fn restart_alone(conn: &Connection, file: &DatabaseFile, shared: &Commits, others: &Others) -> bool {
     // Connections go back to their pool by a task, also those that are dropped here. Without a runtime to run it, the process would end.
     let _runtime = others.runtime.enter();
     let readers = async {
@@ -174,14 +196,14 @@ fn restart_alone(conn: &Connection, file: &DatabaseFile, others: &Others) -> boo
     let Ok(Some(_readers)) = others.runtime.block_on(async { timeout(PATIENCE, readers).await }) else { return false };
     // What the reads kept from being copied, while the writer goes on.
     let Ok(_) = catch_up(conn, file) else { return false };
-    restart(conn, others)
+    restart(conn, shared, others)
 }
 
 /// Restarts the log unless it is being read. Returns `false` if a read or another transaction takes too long.
-fn restart(conn: &Connection, others: &Others) -> bool {
+fn restart(conn: &Connection, shared: &Commits, others: &Others) -> bool {
     // Whoever has the turn may wait for a reader that was kept back.
     let Ok(_turn) = others.runtime.block_on(async { timeout(TURN, others.turn.lock()).await }) else { return false };
-    checkpoint(conn, RESTART).is_ok()
+    shared.restart_log(conn).is_ok()
 }
 
 /// Runs one checkpoint; returns the frames in the log and those copied so far.

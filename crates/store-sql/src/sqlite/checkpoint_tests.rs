@@ -2,7 +2,9 @@ use std::time::Instant;
 
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{TenantId, Timestamp};
-use nuncio_store::{DeliveryLog, Store as _};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{AddressId, AddressKind, Recipient};
+use nuncio_store::{DeliveryLog, Erasure, Store as _};
 use sqlx::sqlite::SqlitePoolOptions;
 
 use super::super::{SqliteStore, options};
@@ -55,7 +57,7 @@ async fn a_large_log_restarts_when_the_reads_under_way_have_ended() {
     let mut read = readers.begin().await.unwrap();
     sqlx::query("SELECT b FROM a").fetch_all(&mut *read).await.unwrap();
     // As in the server, the thread is none of the runtime's. On a slow machine it may have to try again.
-    let restarting = std::thread::spawn(move || (0..5).any(|_| restart_alone(&conn, &file, &others)));
+    let restarting = std::thread::spawn(move || (0..5).any(|_| restart_alone(&conn, &file, &Commits::default(), &others)));
     // It has taken the others, and waits for this one.
     let all_taken = async {
         while readers.num_idle() > 0 {
@@ -134,5 +136,33 @@ async fn commits_outside_the_writer_keep_the_log_small() {
         tx.commit().await.unwrap();
         commits += 1;
     }
+    store.close().await;
+}
+
+/// A log that restarts keeps its old pages behind its new end, until it grows as large again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_was_erased_leaves_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let log = || std::fs::read(dir.path().join("a.db-wal")).unwrap();
+    let has_text = || log().windows(8).any(|bytes| bytes == b"walproof");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("PRAGMA secure_delete = ON; CREATE TABLE a (b); INSERT INTO a VALUES ('walproof'); DELETE FROM a").unwrap();
+    assert!(has_text());
+    let recipient = Recipient { kind: AddressKind::Phone, identifier: "+34600000000".to_owned() };
+    let erasure = Erasure { tenant: TenantId(1), address: AddressId::from_uuid(uuid::Uuid::nil()), recipient };
+    let mut commits = 0;
+    while has_text() {
+        assert!(commits < 20_000);
+        let mut tx = store.begin().await.unwrap();
+        if commits == 0 {
+            tx.delete_erasure(&erasure).await.unwrap();
+        }
+        tx.insert_node(NodeId(commits), Timestamp::default()).await.unwrap();
+        tx.commit().await.unwrap();
+        commits += 1;
+    }
+    assert!(log().len() < START as usize * 4_120, "no other commit has overwritten it");
     store.close().await;
 }

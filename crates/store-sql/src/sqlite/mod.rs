@@ -147,6 +147,13 @@ impl Handle {
             Self::Write(..) => Ok(()),
         }
     }
+
+    /// Has the log emptied, which still has the pages of what was erased.
+    fn empty_log(&self) {
+        if let Self::Write(.., commits) = self {
+            commits.truncate();
+        }
+    }
 }
 
 /// Interrupts the statements of a connection once this time has passed.
