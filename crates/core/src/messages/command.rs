@@ -67,8 +67,10 @@ impl SendMessage {
         let mut all = Self { idempotency_key: None, ..self.clone() };
         if let Ok(to) = address::email(&all.to) {
             all.to = to;
+            all.channel = all.channel.filter(|asked| *asked != RequestedChannel::Only(Channel::Email));
         }
         all.channel = all.channel.filter(|asked| *asked != RequestedChannel::default());
+        all.metadata = all.metadata.filter(|metadata| !metadata.is_empty());
         all.message_type = all.message_type.filter(|asked| *asked != MessageType::default());
         all.fallback_enabled = all.fallback_enabled.filter(|enabled| !enabled);
         all.on_unknown = all.on_unknown.filter(|policy| *policy != OnUnknown::default());

@@ -392,10 +392,11 @@ pub(crate) fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> 
     Err(Error::field("to", message))
 }
 
-/// Returns the number or address that a sender's messages come from on a connection.
+/// Returns the number or address that a sender's messages come from on a connection; empty where the channel has neither.
 pub(crate) fn sent_from(sender: &Sender, connection: &Connection) -> String {
     let configured = connection.settings.get("from").and_then(serde_json::Value::as_str);
-    configured.unwrap_or(&sender.phone_number).to_owned()
+    let is_phone = matches!(connection.channel, Channel::Sms | Channel::SmsOneway | Channel::Whatsapp | Channel::Voice);
+    configured.or(is_phone.then_some(&*sender.phone_number)).unwrap_or_default().to_owned()
 }
 
 /// Returns the decoded size of valid base64.
