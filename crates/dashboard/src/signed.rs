@@ -256,6 +256,7 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
         code if code.status() == 404 => {
             (StatusCode::NOT_FOUND, "search", NOTHING, "The address is wrong, or belongs to the other environment.".to_owned())
         }
+        ErrorCode::RateLimitExceeded => (StatusCode::TOO_MANY_REQUESTS, "alert", "Too many attempts", sentence(error.message())),
         code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", sentence(error.message())),
         _ => {
             let cause = std::error::Error::source(error).map(ToString::to_string);

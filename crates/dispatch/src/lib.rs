@@ -235,10 +235,13 @@ impl Shared {
 
     /// Sends heartbeats indefinitely, however long a round takes.
     async fn keep_alive(&self) {
+        let log = LogLimit::default();
         loop {
             let shown = self.show_life().await;
-            if let Err(error) = &shown {
-                tracing::warn!(%error, "failed to store the heartbeat; will retry");
+            if let Err(error) = &shown
+                && let Some(suppressed) = log.line("heartbeat", self.ids.clock.monotonic())
+            {
+                tracing::warn!(%error, suppressed, "failed to store the heartbeat; will retry");
             }
             tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_FAILURE }).await;
         }

@@ -39,6 +39,8 @@ const SPARE_HEAD: Duration = Duration::from_secs(2);
 const SPARE: usize = 64;
 /// How long an idle connection can take to close gracefully.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a connection without a request in flight can take to close when the server stops.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// Minimum interval of log lines about refused connections.
 const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Open files not used for clients: databases, providers, webhooks, the mail listener.
@@ -245,14 +247,15 @@ impl Client {
         let server = builder(&limits);
         let server = if is_spare { server.http1_only() } else { server };
         let mut connection = pin!(server.serve_connection(TokioIo::new(io), service));
-        let (mut tick, mut stopping, mut asked) = (tokio::time::interval(limits.tick()), false, None);
+        let (mut tick, mut end, mut asked) = (tokio::time::interval(limits.tick()), None, None);
         loop {
             tokio::select! {
                 _ = connection.as_mut() => return, // client disconnects are not logged
-                _ = stopped.wait_for(|stop| *stop), if !stopping => {
-                    stopping = true;
+                _ = stopped.wait_for(|stop| *stop), if end.is_none() => {
+                    end = Some(tokio::time::interval_at(tokio::time::Instant::now() + LAST_MOMENT, LAST_MOMENT));
                     connection.as_mut().graceful_shutdown();
                 }
+                () = elapsed(&mut end) => if life.is_quiet() { return },
                 _ = tick.tick() => match life.state(&limits) {
                     State::Fine => asked = None,
                     State::Idle => {
@@ -265,6 +268,14 @@ impl Client {
                 },
             }
         }
+    }
+}
+
+/// Waits for the next moment of an interval, for ever if there is none.
+async fn elapsed(interval: &mut Option<tokio::time::Interval>) {
+    match interval {
+        Some(interval) => drop(interval.tick().await),
+        None => std::future::pending().await,
     }
 }
 
@@ -324,6 +335,11 @@ impl Life {
         now.next += 1;
         now.open.push((id, None));
         Exchange { life: Arc::clone(life), id }
+    }
+
+    /// Whether no request is in flight; half a head is none yet.
+    fn is_quiet(&self) -> bool {
+        self.now.lock().open.is_empty()
     }
 
     fn state(&self, limits: &Limits) -> State {

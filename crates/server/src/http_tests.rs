@@ -91,8 +91,11 @@ async fn who_never_ends_the_head_of_a_request_is_hung_up_on() {
 async fn an_idle_connection_does_not_hold_up_the_end_and_a_request_does() {
     let Serving { address, stop, http } = serving(Limits::default()).await;
     let _idle = says(address, "").await;
+    let _half_a_head = says(address, "GET /pe").await;
+    let began = Instant::now();
     stop.send_replace(true);
     http.await.expect("it ends");
+    assert!(began.elapsed() < FAREWELL, "{:?}", began.elapsed());
 
     let Serving { address, stop, mut http } = serving(Limits::default()).await;
     let mut client = says(address, "GET /peer HTTP/1.1\r\nhost: a\r\n\r\nGET /never HTTP/1.1\r\nhost: a\r\n\r\n").await;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_domain::Ids;
+use nuncio_domain::message::Status;
 use nuncio_node::Node;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -148,6 +149,10 @@ impl Server {
 fn register_counters() {
     metrics::counter!("nuncio_attempts_unknown_total").increment(0);
     metrics::counter!("nuncio_attempts_late_total").increment(0);
+    metrics::counter!("nuncio_messages_accepted_total").increment(0);
+    for status in Status::ALL {
+        metrics::counter!("nuncio_messages_settled_total", "status" => status.as_str()).increment(0);
+    }
     for outcome in ["delivered", "failed"] {
         metrics::counter!("nuncio_webhook_attempts_total", "outcome" => outcome).increment(0);
     }
@@ -160,7 +165,7 @@ fn serve_admin(node: &Node, data: &DataDir) -> JoinHandle<()> {
     let (core, path) = (node.core.clone(), data.socket());
     tokio::spawn(async move {
         if let Err(error) = admin::listen(core, &path).await {
-            tracing::error!(%error, "failed to open admin socket; commands cannot reach this server");
+            tracing::error!(error = %format_args!("{error:#}"), "failed to open admin socket; commands cannot reach this server");
         }
     })
 }
@@ -199,21 +204,25 @@ pub(crate) fn announce(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// SIGINT and SIGTERM, caught from the start: a server that is asked to end as soon as it listens ends in order, too.
+/// SIGINT, SIGTERM and SIGHUP (of a terminal that closes), caught from the start: a server that is asked to end as soon as it listens ends in order, too.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Signal,
 }
 
 impl Signals {
     pub(crate) fn catch() -> anyhow::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let caught = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        let [interrupt, terminate, hang_up] = caught;
+        Ok(Self { interrupt: interrupt?, terminate: terminate?, hang_up: hang_up? })
     }
 
     async fn received(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
     }
 }

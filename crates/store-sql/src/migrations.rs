@@ -30,9 +30,12 @@ fn migrator(migrations: Migrations) -> Migrator {
 fn error(error: MigrateError) -> StoreError {
     match error {
         MigrateError::Execute(e) => crate::sqlx_error(e),
-        MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
-            StoreError::Unavailable("the schema is that of another version of nuncio; run that version, or a newer one".to_owned())
+        MigrateError::VersionMissing(_) => {
+            StoreError::Unavailable("the schema is that of a newer version of nuncio; run that version, or restore a backup".to_owned())
         }
+        MigrateError::VersionMismatch(_) => StoreError::Unavailable(
+            "the schema is that of a version before the first release; run that version, or start with an empty database".to_owned(),
+        ),
         other => StoreError::Unavailable(format!("the schema could not be brought up to date: {other}")),
     }
 }

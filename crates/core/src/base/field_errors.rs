@@ -14,6 +14,13 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || no_ink(c))
 }
 
+/// Reads the name of a project, without the spaces that keyboards put around it.
+pub(crate) fn project_name(path: &str, name: &str) -> Result<String, FieldError> {
+    let (name, mut errors) = (name.trim(), Vec::new());
+    FieldErrors { errors: &mut errors }.name(path, Some(name), 1, limits::PROJECT_NAME);
+    errors.pop().map_or_else(|| Ok(name.to_owned()), Err)
+}
+
 /// Collects field errors.
 pub(crate) struct FieldErrors<'a> {
     pub(crate) errors: &'a mut Vec<FieldError>,

@@ -37,7 +37,7 @@ use cache::{Cache, PositiveCache};
 use configuration::Books as PriceBooks;
 pub(crate) use configuration::SIM;
 pub use cursor::Cursors;
-pub(crate) use field_errors::{BLANK, FieldErrors, check_metadata, has_nul, is_blank};
+pub(crate) use field_errors::{BLANK, FieldErrors, check_metadata, has_nul, is_blank, project_name};
 pub use identifier_hasher::IdentifierHasher;
 pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;

@@ -2,11 +2,12 @@
 
 use nuncio_domain::config::{Project, Sender};
 use nuncio_domain::user::{Membership, Role};
-use nuncio_domain::{Colour, Environment, Error, FieldError, Result, TenantId, UserId, limits, line};
+use nuncio_domain::{Colour, Environment, Error, FieldError, Result, TenantId, UserId};
 use serde_json::{Value, json};
 
 use super::Projects;
-use crate::{base::Change, numbers};
+use crate::base::{Change, project_name};
+use crate::numbers;
 
 /// New properties of a project; absent ones stay.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -47,15 +48,15 @@ impl Projects<'_> {
     /// Creates a project with a default sender in each environment; all channels of the one in the test environment are simulated.
     /// It belongs to `owner`, if one is given.
     pub async fn create(&self, name: &str, owner: Option<UserId>) -> Result<Project> {
-        Error::if_any(line::check("name", name, 1, limits::PROJECT_NAME))?;
+        let name = project_name("name", name).map_err(|error| Error::invalid(vec![error]))?;
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         let project = Project {
             id: self.ids().next(),
-            name: name.to_owned(),
+            name: name.clone(),
             colour: None,
             team: self.ids().next(),
-            team_name: name.to_owned(),
+            team_name: name.clone(),
             live: TenantId(0),
             test: TenantId(0),
         };
@@ -85,8 +86,8 @@ impl Projects<'_> {
 /// Returns the project with its new properties, or all of their errors.
 fn changed(project: &Project, command: UpdateProject) -> Result<Project> {
     let mut errors = Vec::new();
-    let name = command.name.unwrap_or_else(|| project.name.clone());
-    errors.extend(line::check("name", &name, 1, limits::PROJECT_NAME));
+    let name = command.name.map_or_else(|| Ok(project.name.clone()), |name| project_name("name", &name));
+    let name = name.map_err(|error| errors.push(error)).unwrap_or_default();
     let colour = match command.colour {
         None => project.colour,
         Some(None) => None,

@@ -2,13 +2,13 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use nuncio_domain::user::{Member, Membership, Role, User};
-use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, Timestamp, UserId, config::Project, limits, line};
+use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, Timestamp, UserId, config::Project};
 use nuncio_store::Tx;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::{SignedIn, Users, password, sign_in_address};
-use crate::base::Change;
+use crate::base::{Change, project_name};
 
 #[derive(Clone, Debug)]
 pub struct NewUser {
@@ -48,15 +48,16 @@ impl Users<'_> {
             return Err(Error::not_found("link"));
         }
         let oldest = self.inner.store.read().await?.list_projects().await?.into_iter().next().ok_or_else(|| Error::not_found("project"))?;
-        let named = line::check("project", project, 1, limits::PROJECT_NAME);
-        let user = self.checked(new, named).await?;
+        let project = project_name("project", project);
+        let user = self.checked(new, project.as_ref().err().cloned()).await?;
+        let project = project.map_err(|error| Error::invalid(vec![error]))?;
         let mut tx = self.change_project(&oldest).await?;
         if tx.has_users().await? {
             return Err(Error::not_found("link"));
         }
         let owner = Membership { project: oldest.id, role: Role::Owner };
         join(&mut *tx, &user, true, owner, self.ids().clock.now()).await?;
-        tx.update_project(&Project { name: project.to_owned(), ..oldest.clone() }).await?;
+        tx.update_project(&Project { name: project.clone(), ..oldest.clone() }).await?;
         let renamed = Change::new("project", "update", oldest.id).from(&json!({"name": oldest.name})).to(&json!({"name": project}));
         renamed.by(&user.email).record_of(&mut *tx, &oldest).await?;
         Change::new("person", "create", &user.email).to(&shown(Role::Owner)).by(&user.email).record_of(&mut *tx, &oldest).await?;

@@ -176,7 +176,7 @@ fn in_runtime(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resul
 
 fn log(config: &Config, level: &str) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(without_sip_messages(level))
+        .with_env_filter(without_personal_data(level))
         .with_writer(std::io::stderr)
         // A line that cannot be written, to a full disk or a closed pipe, is lost. Otherwise whatever logs it would panic.
         .log_internal_errors(false)
@@ -184,11 +184,11 @@ fn log(config: &Config, level: &str) {
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }
 
-/// Adds to a log filter what keeps SIP messages out of the log at `info`, where their library writes them whole: who calls whom, and answers
-/// to challenges.
-fn without_sip_messages(filter: &str) -> String {
+/// Adds to a log filter what keeps personal data out of the log: the library of phone numbers writes them at `trace`, that of SIP writes
+/// whole messages at `info` (who calls whom, and answers to challenges).
+fn without_personal_data(filter: &str) -> String {
     let is_info = filter.split(',').any(|part| part.eq_ignore_ascii_case("info")) && !filter.contains("rsipstack");
-    if is_info { format!("{filter},rsipstack=warn") } else { filter.to_owned() }
+    format!("{filter},rlibphonenumber=off{}", if is_info { ",rsipstack=warn" } else { "" })
 }
 
 fn config_command(action: &ConfigAction) -> anyhow::Result<ExitCode> {
@@ -274,7 +274,7 @@ mod tests {
         for (filter, added) in
             [("info", true), ("warn,INFO", true), ("debug", false), ("nuncio=debug", false), ("info,rsipstack=info", false)]
         {
-            assert_eq!(without_sip_messages(filter).ends_with(",rsipstack=warn"), added, "{filter}");
+            assert_eq!(without_personal_data(filter).ends_with(",rsipstack=warn"), added, "{filter}");
         }
     }
 

@@ -71,6 +71,8 @@ impl Config {
             problems.push("server.public_url: has a user or password; must be a URL such as https://messages.example.org".to_owned());
         } else if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
+        } else if url.splitn(4, '/').nth(3).is_some_and(|path| !path.is_empty()) {
+            problems.push(format!("server.public_url: {url:?} has a path; nuncio needs a host of its own, such as https://messages.example.org"));
         }
         problems.extend(self.server.proxies().err());
         let (all, of_one) = (self.server.max_connections, self.server.max_connections_per_address);
@@ -339,6 +341,9 @@ mod tests {
         let expected = ["server.public_url", "review.timeout_seconds", "review.url", "dashboard.oidc.role", "dashboard.oidc.client_id"];
         assert_eq!(names, expected, "{all:?}");
         assert!(!format!("{all:?}").contains("hush"));
+        let path = wrong(&[("NUNCIO__SERVER__PUBLIC_URL", "https://example.org/messages")]);
+        assert!(path.len() == 1 && path[0].contains("has a path"), "{path:?}");
+        assert!(wrong(&[("NUNCIO__SERVER__PUBLIC_URL", "https://example.org/")]).is_empty());
     }
 
     #[test]

@@ -53,8 +53,8 @@ pub struct Config {
 pub struct ServerConfig {
     /// Address and port of the HTTP API.
     pub listen: String,
-    /// Public URL of this installation, such as `https://messages.example.org`; links sent to clients begin with it. Empty for `http://` and
-    /// the address that it listens on.
+    /// Public URL of this installation, such as `https://messages.example.org`, without a path; links sent to clients begin with it.
+    /// Empty for `http://` and the address that it listens on.
     pub public_url: String,
     /// Addresses or networks of the proxies in front, separated by commas: from them, the client's address is that in `X-Forwarded-For`.
     /// Limits of sign-ins, wrong keys and guessed links count by it.

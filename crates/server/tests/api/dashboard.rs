@@ -178,7 +178,7 @@ async fn browsers_are_signed_out_and_a_password_is_changed() {
         for _ in 0..12 {
             here.submit("/settings/account", &[("current", "wrong password!"), ("password", new)]).await;
         }
-        let slowed = here.submit("/settings/account", &[("current", new), ("password", PASSWORD)]).await;
+        let slowed = here.submit("/settings/account", &[("current", new), ("password", PASSWORD)]).await.expect(429);
         assert!(slowed.text.contains("Too many attempts; wait a minute, then try again."), "{}", slowed.text);
     }
 }
