@@ -24,7 +24,7 @@ pub(crate) struct EventInbox {
     patience: Duration,
     recent: Mutex<Recent>,
     turns: Turns,
-    /// Of rejected receipts: an SMSC may send no others.
+    /// Of receipts that are rejected or have an unknown state: an SMSC may send no others.
     log: LogLimit,
 }
 
@@ -53,10 +53,15 @@ impl EventInbox {
         // A receipt that cannot be read now cannot be read later either.
         let Some(found) = receipt::read(delivery, &text) else {
             if let Some(suppressed) = self.log.line("", self.services.ids.clock.monotonic()) {
-                tracing::warn!(connection = %self.origin.connection, suppressed, "rejected a receipt without an ID or a known state");
+                tracing::warn!(connection = %self.origin.connection, suppressed, "rejected a receipt without an ID or a state");
             }
             return status::NEVER;
         };
+        if let Some(state) = &found.unlisted
+            && let Some(suppressed) = self.log.line(state, self.services.ids.clock.monotonic())
+        {
+            tracing::warn!(connection = %self.origin.connection, id = ?found.id, ?state, suppressed, "took a receipt with an unknown state for sent");
+        }
         let target = self.origin.reference(self.ids.of_receipt(&found.id));
         // Its dates are in the SMSC's local time, which is unknown.
         let at = self.services.ids.clock.now();

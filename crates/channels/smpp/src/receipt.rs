@@ -7,6 +7,8 @@ use crate::wire::DeliverSm;
 
 /// Maximum length of a stored receipt, in characters.
 const RAW: usize = 300;
+/// Maximum length of the name of a state, in characters.
+const NAME: usize = 20;
 
 /// How the ids of receipts differ from those of responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +79,7 @@ fn find(text: &str, name: &str) -> Option<(usize, usize)> {
     (0..bytes.len()).find(|&at| begins(at) && named(at) && ends(at)).map(|at| (at, at + name.len() + 1))
 }
 
-/// State of a message (§5.2.28).
+/// State of a message (§5.2.28), or one of no known meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Enroute,
@@ -88,27 +90,50 @@ enum State {
     Accepted,
     Unknown,
     Rejected,
+    Unlisted,
 }
 
-const STATES: &[(u8, &str, State)] = &[
-    (1, "ENROUTE", State::Enroute),
-    (2, "DELIVRD", State::Delivered),
-    (3, "EXPIRED", State::Expired),
-    (4, "DELETED", State::Deleted),
-    (5, "UNDELIV", State::Undeliverable),
-    (6, "ACCEPTD", State::Accepted),
-    (7, "UNKNOWN", State::Unknown),
-    (8, "REJECTD", State::Rejected),
-    // SMPP 5.0, 4.7.15: not yet sent, and not sent at all.
-    (0, "SCHEDULED", State::Enroute),
-    (9, "SKIPPED", State::Deleted),
-    // Spellings that are seen.
-    (2, "DELIVERED", State::Delivered),
-    (5, "UNDELIVERABLE", State::Undeliverable),
-    (5, "FAILED", State::Undeliverable),
-    (8, "REJECTED", State::Rejected),
-    (6, "ACCEPTED", State::Accepted),
+/// States by number. The first and the last are of SMPP 5.0, 4.7.15: not yet sent, and not sent at all.
+const STATES: &[(&str, State)] = &[
+    ("SCHEDULED", State::Enroute),
+    ("ENROUTE", State::Enroute),
+    ("DELIVRD", State::Delivered),
+    ("EXPIRED", State::Expired),
+    ("DELETED", State::Deleted),
+    ("UNDELIV", State::Undeliverable),
+    ("ACCEPTD", State::Accepted),
+    ("UNKNOWN", State::Unknown),
+    ("REJECTD", State::Rejected),
+    ("SKIPPED", State::Deleted),
 ];
+
+/// Delivered, in full: `DELIVERY_FAILED` and `DELIVERING` begin alike.
+const DELIVERED: &[&str] = &["DELIV", "DELIVD", "DELIVRD", "DELIVRED", "DELIVERD", "DELIVERED", "READ"];
+
+/// How the other states begin, as SMSCs spell them.
+const FAMILIES: &[(State, &[&str])] = &[
+    (State::Undeliverable, &["UNDEL", "NOTDEL", "NOT_DEL", "UNROUT", "BLOCK"]),
+    (State::Expired, &["EXPIR"]),
+    (State::Deleted, &["DELET", "CANCEL", "SKIP"]),
+    (State::Rejected, &["REJ"]),
+    (State::Unknown, &["UNKN"]),
+    (State::Accepted, &["ACCEPT", "ACK"]),
+    (State::Enroute, &["ENROUT", "SCHED", "SENT", "SUBM", "BUFF", "QUEUE", "PEND"]),
+];
+
+impl State {
+    /// Returns the state that a text names in capitals.
+    fn named(name: &str) -> Self {
+        if DELIVERED.contains(&name) {
+            return Self::Delivered;
+        }
+        if name.contains("FAIL") {
+            return Self::Undeliverable;
+        }
+        let family = FAMILIES.iter().find(|(_, begins)| begins.iter().any(|begin| name.starts_with(begin)));
+        family.map_or(Self::Unlisted, |(state, _)| *state)
+    }
+}
 
 /// A parsed receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,6 +144,8 @@ pub(crate) struct Receipt {
     pub(crate) kind: ReceiptKind,
     /// The text, without words of the message.
     pub(crate) raw: Option<String>,
+    /// A state of no known meaning.
+    pub(crate) unlisted: Option<String>,
 }
 
 /// Returns whether `delivery` is a receipt rather than a message (§5.2.12: a delivery receipt, or an intermediate notification). Some SMSCs
@@ -127,22 +154,33 @@ pub(crate) fn is_receipt(delivery: &DeliverSm) -> bool {
     matches!(delivery.esm_class & 0x3C, 0x04 | 0x20) || (delivery.receipted_id.is_some() && delivery.state.is_some())
 }
 
-/// Parses a receipt with the text `text`. Parameters take precedence over the text. `None` if the message or its state is missing.
+/// Parses a receipt with the text `text`. Parameters take precedence over the text. `None` if the message or its state is missing. A state
+/// of no known meaning decides nothing.
 pub(crate) fn read(delivery: &DeliverSm, text: &str) -> Option<Receipt> {
     let fields = Fields::read(text);
     let id = delivery.receipted_id.as_deref().or(fields.id)?.to_owned();
-    let by_text = || STATES.iter().find(|(_, name, _)| fields.stat.is_some_and(|stat| stat.eq_ignore_ascii_case(name)));
-    let (_, name, state) = delivery.state.and_then(|state| STATES.iter().find(|(number, ..)| *number == state)).or_else(by_text)?;
+    let (name, state) = state(delivery, &fields)?;
     let intermediate = delivery.esm_class & 0x3C == 0x20;
     let kind = match state {
         State::Delivered => ReceiptKind::Delivered,
-        State::Enroute | State::Accepted => ReceiptKind::Sent,
+        State::Enroute | State::Accepted | State::Unlisted => ReceiptKind::Sent,
         // It may still be delivered.
         _ if intermediate => ReceiptKind::Sent,
-        _ => ReceiptKind::Failed(failure(*state, name, error(delivery, &fields))),
+        _ => ReceiptKind::Failed(failure(state, &name, error(delivery, &fields))),
     };
     let raw: String = fields.head.chars().filter(|c| !c.is_control()).take(RAW).collect();
-    Some(Receipt { id, kind, raw: Some(raw).filter(|raw| !raw.is_empty()) })
+    Some(Receipt { id, kind, raw: Some(raw).filter(|raw| !raw.is_empty()), unlisted: (state == State::Unlisted).then_some(name) })
+}
+
+/// Returns the state and its name; `None` if there is none.
+fn state(delivery: &DeliverSm, fields: &Fields<'_>) -> Option<(String, State)> {
+    if let Some((name, state)) = delivery.state.and_then(|number| STATES.get(usize::from(number))) {
+        return Some(((*name).to_owned(), *state));
+    }
+    let written = fields.stat.map(|stat| stat.chars().take(NAME).collect::<String>().to_ascii_uppercase());
+    let name = written.or_else(|| delivery.state.map(|number| number.to_string()))?;
+    let state = State::named(&name);
+    Some((name, state))
 }
 
 /// Returns the network's error; `None` if it is zero.

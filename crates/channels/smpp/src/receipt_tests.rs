@@ -51,9 +51,39 @@ fn texts_of_smscs() {
         let found = receipt(text).unwrap();
         assert_eq!((found.id.as_str(), found.kind), (id, ReceiptKind::Delivered), "{text}");
     }
-    for text in ["", "id:77", "stat:DELIVRD", "id:77 stat:", "id:77 stat:WHATEVER", "text:id:1 stat:DELIVRD"] {
+    for text in ["", "id:77", "stat:DELIVRD", "id:77 stat:", "text:id:1 stat:DELIVRD"] {
         assert_eq!(receipt(text), None, "{text}");
     }
+}
+
+#[test]
+fn states_as_smscs_spell_them() {
+    use FailureCode::{Expired, ProviderRejected, Undeliverable};
+    let told = |stat: &str| receipt(&format!("id:77 stat:{stat} err:000")).unwrap();
+    for stat in ["DELIVERD", "Delivered", "READ"] {
+        assert_eq!(told(stat).kind, ReceiptKind::Delivered, "{stat}");
+    }
+    for (stat, code) in [
+        ("UNDELIVERED", Undeliverable),
+        ("UNDELIVRD", Undeliverable),
+        ("NOTDELIVERED", Undeliverable),
+        ("BLOCKED", Undeliverable),
+        ("UNROUTABLE", Undeliverable),
+        ("DELIVERY_FAILED", Undeliverable),
+        ("EXPIRD", Expired),
+        ("CANCELLED", ProviderRejected),
+        ("REJECT", ProviderRejected),
+    ] {
+        assert_eq!(failed(&told(stat).kind), Some((code, stat)));
+    }
+    for stat in ["BUFFERED", "SUBMITTED", "SENT", "ACKED"] {
+        assert_eq!((told(stat).kind, told(stat).unlisted), (ReceiptKind::Sent, None), "{stat}");
+    }
+    for stat in ["WHATEVER", "DELIVERING"] {
+        assert_eq!((told(stat).kind, told(stat).unlisted.as_deref()), (ReceiptKind::Sent, Some(stat)), "it decides nothing");
+    }
+    let numbered = DeliverSm { receipted_id: Some("77".into()), state: Some(200), ..DeliverSm::default() };
+    assert_eq!(read(&numbered, "").map(|found| (found.kind, found.unlisted)), Some((ReceiptKind::Sent, Some("200".into()))));
 }
 
 #[test]
@@ -98,10 +128,11 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         id in "[0-9A-Za-z_.-]{1,64}",
-        (number, name) in proptest::sample::select(&STATES[..8]).prop_map(|(number, name, _)| (number, name)),
+        number in 1_u8..=8,
         err in "[0-9]{3}",
         words in "\\PC{0,20}",
     ) {
+        let name = STATES[usize::from(number)].0;
         let text = format!("id:{id} sub:001 dlvrd:001 submit date:2611210900 done date:2611210901 stat:{name} err:{err} text:{words}");
         let by_text = receipt(&text);
         let by_parameters = read(&DeliverSm { receipted_id: Some(id.clone()), state: Some(number), ..DeliverSm::default() }, &text);

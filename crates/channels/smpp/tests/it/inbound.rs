@@ -51,6 +51,22 @@ async fn a_receipt_is_answered_when_it_is_on_disk() {
     assert!(running.stop().await.is_empty());
 }
 
+/// A repeat would say the same.
+#[tokio::test]
+async fn a_receipt_with_an_unknown_state_is_taken_for_sent() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let mut running = Running::start(smsc.port, json!({}));
+    let (_, says) = smsc.bound().await;
+    for (sequence, stat, expected) in
+        [(7, "WHATEVER", ReceiptKind::Sent), (8, "BUFFERED", ReceiptKind::Sent), (9, "DELIVERD", ReceiptKind::Delivered)]
+    {
+        says.say(&receipt(sequence, "id1", stat));
+        let ProviderEvent::Receipt { kind, raw, .. } = running.told().await else { panic!() };
+        assert_eq!((kind, raw.is_some_and(|raw| raw.contains(stat))), (expected, true), "{stat}");
+        assert_eq!(smsc.other(TAKEN).await, (0, sequence));
+    }
+}
+
 #[tokio::test]
 async fn a_text_from_outside_comes_once_however_often_it_is_delivered() {
     let mut smsc = Smsc::start(Script::takes()).await;
