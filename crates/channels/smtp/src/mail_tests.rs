@@ -52,6 +52,29 @@ fn letters_of_other_kinds() {
     assert_eq!(Mail::read("a@b", b""), None);
 }
 
+/// A gateway added a line, a program encodes by its own rules.
+#[test]
+fn a_part_with_an_error_in_its_encoding_is_decoded() {
+    let coded = |coding: &str, body: &str| format!("Content-Transfer-Encoding: {coding}\n\n{body}\n");
+    let text = |coding: &str, body: &str| letter_of(&format!("From: a@b.example\n{}", coded(coding, body))).text;
+    for (coding, body, read) in [
+        ("quoted-printable", "Ol=C3=A1, see https://x.example/?id=z9&a=C3 caf=C3=A9", "Olá, see https://x.example/?id=z9&a=\u{fffd} café"),
+        ("quoted-printable", "a = b, 1 =2, c=\n=C3=A9 == x= \ny =", "a = b, 1 =2, cé == xy"),
+        ("quoted-printable", "STOP\n\n> =C3=A9=zz", "STOP\n\n> é=zz"),
+        ("quoted-printable;", "=53TOP", "STOP"),
+        ("Base64 (comment)", "U1RPUA==", "STOP"),
+        ("base64", "SGVs*bG8=", "Hello"),
+        ("base64", "U1RP\n\nUA==\n-- \nScanned by AV", "STOP"),
+        ("base64", "U1RPUA==\\nScanned, by AV", "STOP"),
+        ("base64", "U1RPUFNU\n____\nlist", "STOPST"),
+        ("base64", "Not encoded, in fact", "Not encoded, in fact"),
+    ] {
+        assert_eq!(text(coding, body), read, "{coding} {body}");
+    }
+    let file = format!("From: a@b.example\nContent-Type: application/pdf\n{}", coded("base64", "JVBE\nRi0x\n-- \nScanned by AV"));
+    assert_eq!(letter_of(&file).media[0].bytes.as_deref(), Some(&b"%PDF-1"[..]));
+}
+
 #[test]
 fn pictures_between_parts_of_a_text_end_neither_it_nor_its_html() {
     let part = |kind: &str, content: &str| format!("--b\nContent-Type: {kind}\nContent-Disposition: inline\n\n{content}\n");

@@ -22,7 +22,7 @@ pub(crate) const DIVIDED: usize = 100_000;
 /// Maximum number of lines. 25 MiB of base64 are 340,000.
 pub(crate) const LINES: usize = 600_000;
 
-/// Decodes a transfer encoding; `None` if it is invalid.
+/// Decodes a transfer encoding; `None` if there is nothing to decode.
 type Decode = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// Parses an email. `None` if it is not an email, or built to be hard to parse. Bodies stay encoded: see [`content`] and [`text`].
@@ -93,11 +93,44 @@ pub(crate) fn content<'a>(message: &'a Message<'_>, part: &MessagePart<'_>) -> C
 
 fn decoder(message: &Message<'_>, part: &MessagePart<'_>) -> Option<Decode> {
     let header = part.headers.iter().rfind(|header| header.name == HeaderName::ContentTransferEncoding)?;
-    match slice(message, header.offset_start, header.offset_end).trim_ascii().to_ascii_lowercase().as_slice() {
-        b"base64" => Some(base64_decode),
-        b"quoted-printable" => Some(quoted_printable_decode),
+    let value = slice(message, header.offset_start, header.offset_end).trim_ascii_start();
+    // Some programs add parameters or a comment.
+    let name = value.split(|octet| octet.is_ascii_whitespace() || matches!(octet, b';' | b'(')).next().unwrap_or_default();
+    match name.to_ascii_lowercase().as_slice() {
+        b"base64" => Some(base64),
+        b"quoted-printable" => Some(quoted_printable),
         _ => None,
     }
+}
+
+/// Ignores characters outside the alphabet (RFC 2045 §6.8). Where there are any, what is after the padding, or after a line of words or rules,
+/// is a footer that was added to the encoded text.
+fn base64(raw: &[u8]) -> Option<Vec<u8>> {
+    let is_sign = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'+' | b'/');
+    let is_footer = |line: &[u8]| line.contains(&b' ') || !(line.is_empty() || line.iter().any(|octet| is_sign(octet) || *octet == b'='));
+    base64_decode(raw).or_else(|| {
+        let lines = raw.split(|&octet| octet == b'\n').map(<[u8]>::trim_ascii).take_while(|line| !is_footer(line));
+        let signs: Vec<u8> = lines.flatten().copied().take_while(|&octet| octet != b'=').filter(is_sign).collect();
+        base64_decode(&signs).filter(|decoded| !decoded.is_empty())
+    })
+}
+
+/// Copies each `=` that begins no escape (RFC 2045 §6.7).
+fn quoted_printable(raw: &[u8]) -> Option<Vec<u8>> {
+    let mut escaped = Vec::with_capacity(raw.len());
+    for (at, &octet) in raw.iter().enumerate() {
+        escaped.push(octet);
+        if octet == b'=' && !begins_escape(&raw[at + 1..]) {
+            escaped.extend_from_slice(b"3D");
+        }
+    }
+    quoted_printable_decode(&escaped)
+}
+
+/// Returns whether `rest`, after an `=`, is an octet in hexadecimal, or the end of a line.
+fn begins_escape(rest: &[u8]) -> bool {
+    rest.get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        || rest.iter().find(|octet| !matches!(octet, b' ' | b'\t' | b'\r')).is_none_or(|&octet| octet == b'\n')
 }
 
 fn slice<'a>(message: &'a Message<'_>, from: u32, to: u32) -> &'a [u8] {
