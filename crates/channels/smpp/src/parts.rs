@@ -9,6 +9,8 @@ use crate::wire::{Body, DeliverSm, Sar};
 
 /// The escape to the extension table (3GPP TS 23.038, 6.2.1).
 const ESCAPE: u8 = 0x1B;
+/// How a text in UCS-2 can begin, to tell the order of its octets.
+const BOM: &[u8] = b"\xFE\xFF";
 /// Units of a segment whose header has a 16-bit reference, which is one octet longer: 133 octets (3GPP TS 23.040, 9.2.3.24.8).
 const WIDE: (usize, usize) = (152, 66);
 
@@ -121,11 +123,16 @@ pub(crate) fn read(data_coding: u8, octets: &[u8]) -> String {
     sms::read(alphabet(data_coding), octets)
 }
 
-/// Decodes the text of a receipt. SMSCs mostly write it in ASCII, whatever its coding says. Where it really is of the default alphabet, the
-/// signs of message ids are control characters in ASCII.
+/// Decodes the text of a receipt, which can end with NUL. SMSCs mostly write it in ASCII, whatever its coding says: some repeat that of the
+/// message. Where it really is of the default alphabet, the signs of message ids are control characters in ASCII.
 pub(crate) fn read_receipt(data_coding: u8, octets: &[u8]) -> String {
-    if alphabet(data_coding) != Alphabet::Gsm7 {
-        return read(data_coding, octets);
+    let end = octets.iter().rposition(|&octet| octet != 0).map_or(0, |last| last + 1);
+    let octets = &octets[..end];
+    match alphabet(data_coding) {
+        // The names of fields begin with NUL.
+        Alphabet::Ucs2 if octets.starts_with(b"\0") || octets.starts_with(BOM) => return read(data_coding, octets),
+        Alphabet::Latin1 => return read(data_coding, octets),
+        _ => {}
     }
     let sign = |&octet: &u8| match octet {
         0x00 => '@',

@@ -78,6 +78,15 @@ fn receipts_are_mostly_in_ascii() {
         (0, b"id:a\x00b\x02", "id:a@b$"),
         (1, b"id:ab_12", "id:ab_12"),
         (8, b"\x00i\x00d\x00:\x00_", "id:_"),
+        (8, b"\xfe\xff\x00i\x00d\x00:\x00_\x00\x00", "id:_"),
+        // The coding is that of the message, and so are the words of it.
+        (8, b"id:ab_12 stat:DELIVRD text:\x04\x16", "id:ab_12 stat:DELIVRD text:\u{4}\u{16}"),
+        (0x18, b"id:ab_12 stat:DELIVRD", "id:ab_12 stat:DELIVRD"),
+        // Written as a C string.
+        (0, b"id:1038\x00", "id:1038"),
+        (1, b"id:1038 err:000\x00\x00", "id:1038 err:000"),
+        (8, b"stat:DELIVRD\x00", "stat:DELIVRD"),
+        (0, b"\x00", ""),
     ] {
         assert_eq!(read_receipt(coding, octets), text, "{octets:?}");
     }
