@@ -127,7 +127,7 @@ fn letter(message: &Message<'_>) -> Option<InboundEmail> {
         name: from.name().map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
         message_id: message.message_id().map(|id| clean(id, ID)),
         replies_to: answered(message),
-        subject: message.subject().map(|subject| clean(subject, 998)).filter(|subject| !subject.is_empty()),
+        subject: parts::subject(message).map(|subject| clean(&subject, 998)).filter(|subject| !subject.is_empty()),
         text: clean(text.join("\n").trim_end(), TEXT),
         html: (!html.is_empty()).then(|| clean(&html.join("\n"), HTML)),
         media: media.collect(),

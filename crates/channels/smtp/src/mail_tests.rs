@@ -76,6 +76,29 @@ fn a_part_with_an_error_in_its_encoding_is_decoded() {
 }
 
 #[test]
+fn a_character_split_between_encoded_words_is_read() {
+    let subject = |value: &str| letter_of(&format!("From: a@b.example\nSubject: {value}\n\nx\n")).subject.unwrap();
+    for (value, read) in [
+        ("=?utf-8?Q?a=C3?= =?utf-8?Q?=B1o?=", "año"),
+        ("Re: =?UTF-8?B?YcM=?=\n =?utf-8?b?sW8=?= nuevo", "Re: año nuevo"),
+        ("=?utf-8?Q?=C3?= =?utf-8?Q?=B1?= =?iso-8859-1?Q?=F1?= =?utf-8?Q?=ff?=", "ññ\u{fffd}"),
+        ("=?utf-8?Q?=ff?= =??= =?utf-8?Q?=", "\u{fffd} =??= =?utf-8?Q?="),
+    ] {
+        assert_eq!(subject(value), read, "{value}");
+    }
+}
+
+#[test]
+fn a_text_labelled_as_ascii_can_be_utf_8() {
+    let text = |body: &[u8]| {
+        let mail = [&b"From: a@b.example\r\nContent-Type: text/plain; charset=US-ASCII\r\n\r\n"[..], body].concat();
+        let Some(Mail::InboundEmail(letter)) = Mail::read("a@b", &mail) else { panic!("a letter") };
+        letter.text
+    };
+    assert_eq!((text("año".as_bytes()), text(b"a\xf1o")), ("año".to_owned(), "año".to_owned()));
+}
+
+#[test]
 fn pictures_between_parts_of_a_text_end_neither_it_nor_its_html() {
     let part = |kind: &str, content: &str| format!("--b\nContent-Type: {kind}\nContent-Disposition: inline\n\n{content}\n");
     let letter =

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use mail_parser::parsers::MessageStream;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _};
 use nuncio_domain::MessageId;
 
@@ -141,8 +142,42 @@ fn slice<'a>(message: &'a Message<'_>, from: u32, to: u32) -> &'a [u8] {
 pub(crate) fn text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
     let bytes = content(message, part);
     let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
+    // The default of programs that do not look at what they send.
+    let charset = charset.filter(|charset| !charset.eq_ignore_ascii_case("us-ascii") || std::str::from_utf8(&bytes).is_err());
     let decode = charset.and_then(|charset| charset_decoder(charset.as_bytes()));
     decode.map_or_else(|| String::from_utf8_lossy(&bytes).into_owned(), |decode| decode(&bytes))
+}
+
+/// Returns the subject. Some programs split a character between two encoded words, which RFC 2047 §5 forbids: then words of the same charset
+/// and encoding are decoded together.
+pub(crate) fn subject(message: &Message<'_>) -> Option<String> {
+    let subject = message.subject()?;
+    let split = message.header_raw(HeaderName::Subject).filter(|_| subject.contains(char::REPLACEMENT_CHARACTER));
+    let Some(joined) = split.map(|raw| joined(raw) + "\n") else { return Some(subject.to_owned()) };
+    MessageStream::new(joined.as_bytes()).parse_unstructured().as_text().map(str::to_owned)
+}
+
+/// Joins adjacent encoded words of the same charset and encoding.
+fn joined(raw: &str) -> String {
+    let (mut joined, mut before) = (String::new(), "");
+    for word in raw.split_ascii_whitespace() {
+        let opening = opening(word).unwrap_or_default();
+        if !opening.is_empty() && opening.eq_ignore_ascii_case(before) {
+            joined.truncate(joined.len() - "?=".len());
+            joined += &word[opening.len()..];
+        } else {
+            joined.push(' ');
+            joined += word;
+        }
+        before = opening;
+    }
+    joined
+}
+
+/// Returns the beginning of an encoded word: `=?charset?encoding?`.
+fn opening(word: &str) -> Option<&str> {
+    let (end, _) = word.strip_prefix("=?")?.strip_suffix("?=")?.match_indices('?').nth(1)?;
+    Some(&word[..end + "=??".len()])
 }
 
 /// The message of ours that a `Message-ID` names.
