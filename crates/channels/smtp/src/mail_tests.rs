@@ -65,7 +65,7 @@ fn a_part_with_an_error_in_its_encoding_is_decoded() {
         ("Base64 (comment)", "U1RPUA==", "STOP"),
         ("base64", "SGVs*bG8=", "Hello"),
         ("base64", "U1RP\n\nUA==\n-- \nScanned by AV", "STOP"),
-        ("base64", "U1RPUA==\\nScanned, by AV", "STOP"),
+        ("base64", "U1RPUA==\nScanned, by AV", "STOP"),
         ("base64", "U1RPUFNU\n____\nlist", "STOPST"),
         ("base64", "Not encoded, in fact", "Not encoded, in fact"),
     ] {

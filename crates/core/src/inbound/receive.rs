@@ -241,8 +241,15 @@ const MOBILE_SIGNATURES: &[&str] = &[
     "verzonden vanaf ",
 ];
 
-/// Returns what the author wrote: without the quoted email and the signature; for an empty body, the subject.
+/// Returns what the author wrote: without the quoted email and the signature; for an empty body, the subject. A link to a bot of Telegram can
+/// add a word to the command that starts it.
 fn own_words(inbound: &Inbound) -> &str {
+    if inbound.channel == Channel::Telegram
+        && let Some((command @ "/start", added)) = inbound.text.split_once(' ')
+        && !added.contains(char::is_whitespace)
+    {
+        return command;
+    }
     if inbound.channel != Channel::Email {
         return &inbound.text;
     }
@@ -465,15 +472,16 @@ mod tests {
 
     use super::*;
 
+    fn read(channel: Channel, text: &str, subject: &str) -> String {
+        let now = Timestamp::from_millis(0);
+        let place = (TenantId(1), ConnectionId::from_uuid(uuid_v7(now, [0; 10])), channel);
+        let mut inbound = Inbound::text(place, String::new(), String::new(), text.to_owned(), now);
+        inbound.subject = Some(subject.to_owned());
+        own_words(&inbound).to_owned()
+    }
+
     #[test]
     fn the_own_words_of_an_email() {
-        let now = Timestamp::from_millis(0);
-        let read = |channel, text: &str, subject: &str| {
-            let place = (TenantId(1), ConnectionId::from_uuid(uuid_v7(now, [0; 10])), channel);
-            let mut inbound = Inbound::text(place, String::new(), String::new(), text.to_owned(), now);
-            inbound.subject = Some(subject.to_owned());
-            own_words(&inbound).to_owned()
-        };
         for text in [
             "STOP",
             "STOP\nOn Sat, 21 Nov 2026, Acme wrote:\n> Buy\n",
@@ -490,5 +498,17 @@ mod tests {
         assert_eq!(read(Channel::Email, "\n\n> Buy", "unsubscribe"), "unsubscribe");
         assert_eq!(read(Channel::Email, "please stop:\nthe noise", "x"), "please stop:\nthe noise");
         assert_eq!(read(Channel::Telegram, "> STOP", "x"), "> STOP");
+    }
+
+    #[test]
+    fn a_link_that_starts_a_bot_can_add_a_word() {
+        for text in ["/start", "/start ref123", "/start stop"] {
+            let wish = keywords::read(&read(Channel::Telegram, text, ""), "Desk").map(|(wish, _)| wish);
+            assert_eq!(wish, Some(Wish::Start), "{text}");
+        }
+        for text in ["/started it", "/start me up", "start it"] {
+            assert_eq!(read(Channel::Telegram, text, ""), text);
+        }
+        assert_eq!(read(Channel::Sms, "/start ref123", ""), "/start ref123");
     }
 }
