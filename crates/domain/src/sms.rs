@@ -114,12 +114,13 @@ impl Segment {
 }
 
 /// Decodes the octets of an inbound short message. After an unknown escape, the next character is read as is (3GPP TS 23.038, 6.2.1.1);
-/// NUL, which the database cannot store in text, becomes U+FFFD.
+/// NUL, which the database cannot store in text, becomes U+FFFD. A byte order mark is not part of the text.
 pub fn read(alphabet: Alphabet, octets: &[u8]) -> String {
     let text = match alphabet {
         Alphabet::Gsm7 => read_gsm7(octets),
         Alphabet::Ucs2 => {
-            let units = octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+            let units =
+                octets.strip_prefix(b"\xfe\xff").unwrap_or(octets).chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
             char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         }
         Alphabet::Latin1 => octets.iter().copied().map(char::from).collect(),
@@ -230,6 +231,11 @@ mod tests {
         for (c, septet) in known.into_iter().chain([('¿', 0x60), ('à', 0x7f), ('Ä', 0x5b), ('ü', 0x7e), ('Ξ', 0x1a), ('Æ', 0x1c)]) {
             assert_eq!(default_septet(c), Some(septet), "{c:?}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        assert_eq!(read(Alphabet::Ucs2, b"\xfe\xff\x00S\xfe\xff"), "S\u{feff}");
     }
 
     #[test]
