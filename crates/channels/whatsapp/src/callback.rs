@@ -1,4 +1,4 @@
-//! Reads callbacks: checks the signature, then reads statuses and messages. Pure.
+//! Reads callbacks: checks the signature, then reads statuses and messages. Pure, except for warnings.
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
 
@@ -66,7 +66,7 @@ fn events(cloud: &Cloud, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent
     let envelope: Envelope<'_> =
         serde_json::from_slice(call.body).map_err(|error| CallError::malformed(format!("the body cannot be read: {error}")))?;
     let changes = envelope.entry.into_iter().flat_map(|entry| entry.changes);
-    let values = changes.filter(|change| change.field == "messages").filter_map(|change| serde_json::from_str(change.value.get()).ok());
+    let values = changes.filter(|change| change.field == "messages").filter_map(|change| cloud.parse("change", change.value.get()));
     // All numbers of an app can share one callback URL.
     let ours = values.filter(|value: &Messages<'_>| value.metadata.phone_number_id == cloud.phone_number_id);
     Ok(ours.flat_map(|value| events_of(cloud, call.now, &value)).collect())
@@ -74,7 +74,7 @@ fn events(cloud: &Cloud, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent
 
 fn events_of(cloud: &Cloud, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
     // Looked for by id: a call has room for very many messages and people. Of two with one id, the first counts.
-    let people = value.contacts.iter().rev().filter_map(|raw| serde_json::from_str::<inbound::Person>(raw.get()).ok());
+    let people = value.contacts.iter().rev().filter_map(|raw| cloud.parse::<inbound::Person>("contact", raw.get()));
     let people: HashMap<String, inbound::Person> = people.map(|person| (person.wa_id.clone(), person)).collect();
     let to = written_to(&value.metadata.display_phone_number);
     let receipts = value.statuses.iter().filter_map(|raw| receipt(cloud, now, raw));
@@ -100,7 +100,7 @@ struct Status<'a> {
 }
 
 fn receipt(cloud: &Cloud, now: Timestamp, raw: &RawValue) -> Option<ProviderEvent> {
-    let status: Status<'_> = serde_json::from_str(raw.get()).ok()?;
+    let status: Status<'_> = cloud.parse("status", raw.get())?;
     let kind = match status.status.as_str() {
         "sent" => ReceiptKind::Sent,
         "delivered" => ReceiptKind::Delivered,

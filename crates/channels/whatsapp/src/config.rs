@@ -5,8 +5,9 @@ use std::sync::Once;
 use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
 use nuncio_channel_http::{timeout_seconds, window};
 use nuncio_channel_meta::{self as meta, Graph, Secrets, digits};
-use nuncio_domain::FieldError;
+use nuncio_domain::{FieldError, Ids, LogLimit};
 use nuncio_net::Network;
+use serde::Deserialize;
 
 const BASE_URL: &str = "https://graph.facebook.com";
 
@@ -44,6 +45,9 @@ pub(crate) struct Cloud {
     pub(crate) secrets: Secrets,
     /// Done when the log says that messages without a phone number are ignored.
     pub(crate) warned: Once,
+    ids: Ids,
+    /// Of what cannot be parsed.
+    log: LogLimit,
 }
 
 impl Cloud {
@@ -61,7 +65,22 @@ impl Cloud {
             mark_read: settings.flag("mark_read").unwrap_or(false),
             secrets: Secrets::read(&settings),
             warned: Once::new(),
+            ids: services.ids.clone(),
+            log: LogLimit::default(),
         };
         settings.finish().map(|()| cloud)
+    }
+
+    /// Parses `what` of a callback. `None` if its fields have unexpected types, with a line in the log.
+    pub(crate) fn parse<'a, T: Deserialize<'a>>(&self, what: &'static str, json: &'a str) -> Option<T> {
+        // Not logged: the error, which quotes what people wrote.
+        let parsed = serde_json::from_str(json).ok();
+        if parsed.is_none()
+            && let Some(suppressed) = self.log.line(what, self.ids.clock.monotonic())
+        {
+            let connection = self.graph.endpoint.origin.connection;
+            tracing::warn!(%connection, what, suppressed, "dropped a part of a WhatsApp callback: its fields have unexpected types");
+        }
+        parsed
     }
 }

@@ -1,4 +1,4 @@
-//! Parses inbound messages. Pure, except for a warning.
+//! Parses inbound messages. Pure, except for warnings.
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/components>
 
@@ -146,7 +146,7 @@ const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
 
 /// Parses a message. `None` if it is not a message, or has no phone number.
 pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &HashMap<String, Person>) -> Option<Inbound> {
-    let head: Head = serde_json::from_str(json).ok()?;
+    let head: Head = cloud.parse("message", json)?;
     if head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
         return None;
     }
@@ -165,7 +165,7 @@ pub(crate) fn read(cloud: &Cloud, now: Timestamp, json: &str, people: &HashMap<S
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
     inbound.replies_to = head.context.and_then(|context| context.id);
     // A message whose content cannot be parsed is still reported, because it opens the conversation.
-    say(&mut inbound, serde_json::from_str(json).unwrap_or_default());
+    say(&mut inbound, cloud.parse("content", json).unwrap_or_default());
     Some(inbound)
 }
 

@@ -216,6 +216,22 @@ fn the_log_says_once_that_people_without_a_number_are_ignored() {
 }
 
 #[test]
+fn the_log_says_that_a_part_cannot_be_parsed() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let adapter = CLOUD.offline(json!({}));
+    let message = json!({"from": "34600111222", "id": "wamid.IN", "type": "text", "text": {"body": ["Ada"]}});
+    let value = json!({"messages": ["Ada", "Ada", message], "statuses": [{"id": "wamid.A", "status": 7, "recipient_id": "34600111222"}]});
+    assert_eq!(post(&adapter, &envelope(value)).len(), 1, "the message without its content");
+    assert_eq!(post(&adapter, &envelope(json!({"messages": "Ada"}))), []);
+    let lines = lines.0.lock().unwrap();
+    let said: Vec<_> =
+        ["status", "message", "content", "change"].iter().filter(|what| lines.iter().any(|line| line.contains(**what))).collect();
+    assert_eq!((lines.len(), said.len()), (4, 4), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("Ada") || line.contains("34600111222") || line.contains("wamid")), "{lines:?}");
+}
+
+#[test]
 fn statuses_become_receipts_of_their_attempt() {
     let adapter = CLOUD.offline(json!({}));
     let id = CLOUD.message(MessageType::Text, None, json!({})).id;
