@@ -198,14 +198,10 @@ impl ProviderEvents<'_> {
     }
 
     async fn written_to<'a>(&self, config: &'a TenantConfig, to: &str) -> Result<Option<&'a Sender>> {
-        let own = config.senders.iter().find(|sender| sender.phone_number == to || to.parse::<SenderId>().is_ok_and(|id| sender.id == id));
-        if own.is_some() || address::phone(to).is_err() {
-            return Ok(own);
+        match to.parse::<SenderId>() {
+            Ok(id) => Ok(config.sender(id)),
+            Err(_) => Ok(self.sender_with_number(config, to).await?),
         }
-        let mut tx = self.inner.store.read().await?;
-        let Some((_, Some(held))) = tx.find_inventory_number(config.tenant, to).await? else { return Ok(None) };
-        let number = tx.find_number(config.tenant, held).await?;
-        Ok(number.and_then(|number| number.sender).and_then(|id| config.sender(id)))
     }
 
     /// Returns the message with the button or row of this id that the recipient has, its title, and the content of a tap.

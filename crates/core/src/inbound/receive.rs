@@ -49,6 +49,14 @@ pub(crate) enum Received {
     Repeated(Repeat),
 }
 
+/// Whom an inbound message was written to, and how that sender replies.
+struct Addressee<'a> {
+    sender: &'a Sender,
+    replies_by: &'a Connection,
+    /// The number or address that replies come from.
+    replies_as: String,
+}
+
 impl ProviderEvents<'_> {
     /// Stores an inbound message, unless it is already stored.
     pub(crate) async fn receive_message(&self, inbound: Inbound) -> Result<()> {
@@ -62,7 +70,9 @@ impl ProviderEvents<'_> {
         let inbound = without_nul(inbound);
         let Some(config) = self.config_with_connection(inbound.tenant, inbound.connection).await? else { return Ok(Received::Dropped) };
         let Some(connection) = config.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
-        let Some(sender) = config.sender(connection.sender) else { return Ok(Received::Dropped) };
+        let Some(Addressee { sender, replies_by, replies_as }) = self.addressee(&config, connection, &inbound).await? else {
+            return Ok(Received::Dropped);
+        };
         let Some(from) = author(&inbound, sender) else {
             if let Some(suppressed) = self.inner.dropped.line("author", ids.clock.monotonic()) {
                 tracing::warn!(connection = %inbound.connection, suppressed, "failed to parse the author of an inbound message; dropped the message");
@@ -77,12 +87,12 @@ impl ProviderEvents<'_> {
             id: ids.at(now),
             direction: Direction::Inbound,
             message_type: inbound.message_type,
-            to: inbound.to.clone().unwrap_or_else(|| sent_from(sender, connection)),
+            to: inbound.to.clone().unwrap_or_else(|| sent_from(&sender.phone_number, connection)),
             from: from.identifier.clone(),
-            sender: connection.sender,
+            sender: sender.id,
             address: new_address,
             request: Arc::new(received(store, ids, &from, &inbound).await?),
-            state: received_state(&inbound, connection, now),
+            state: received_state(&inbound, route(connection), now),
         };
         let country = if from.kind == AddressKind::Phone { address::phone_facts(&from.identifier).country } else { String::new() };
         let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
@@ -124,7 +134,7 @@ impl ProviderEvents<'_> {
                 && grant(&mut *tx, ids, &new, wish, now).await?
                 && let Some(answer) = answer
                 && may_reply(&mut *tx, &new, sender, wish, now).await?
-                && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
+                && let Some(mut message) = reply(&mut *tx, ids, &new, (route(replies_by), replies_as), answer, now).await?
             {
                 reserve(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
                 tx.insert_reply(&message).await?;
@@ -136,6 +146,35 @@ impl ProviderEvents<'_> {
             self.inner.dispatch.add_hint(Hint::of(&answer));
         }
         Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
+    }
+
+    /// Determines whom an inbound message was written to. An account can carry texts to the numbers of several senders.
+    async fn addressee<'a>(&self, config: &'a TenantConfig, by: &'a Connection, inbound: &Inbound) -> Result<Option<Addressee<'a>>> {
+        let Some(own) = config.sender(by.sender) else { return Ok(None) };
+        let usual = Addressee { sender: own, replies_by: by, replies_as: sent_from(&own.phone_number, by) };
+        let Some(to) = inbound.to.as_deref().filter(|to| by.channel.is_sms() && *to != usual.replies_as) else {
+            return Ok(Some(usual));
+        };
+        let Some(sender) = self.sender_with_number(config, to).await? else { return Ok(Some(usual)) };
+        // What takes the texts to a number can send from it, unless it is set to send from another.
+        let is_free = |connection: &Connection| !connection.settings.contains_key("from");
+        let replies_by = config.connection(sender.id, by.channel).filter(|_| !is_free(by)).map_or(by, |connection| &**connection);
+        Ok(Some(Addressee { sender, replies_by, replies_as: sent_from(to, replies_by) }))
+    }
+
+    /// Returns the sender of an environment that has this phone number, as its own or assigned to it.
+    pub(super) async fn sender_with_number<'a>(&self, config: &'a TenantConfig, number: &str) -> Result<Option<&'a Sender>> {
+        if address::phone(number).is_err() {
+            return Ok(None);
+        }
+        let own = config.senders.iter().find(|sender| sender.phone_number == number);
+        if own.is_some() {
+            return Ok(own);
+        }
+        let mut tx = self.inner.store.read().await?;
+        let Some((_, Some(held))) = tx.find_inventory_number(config.tenant, number).await? else { return Ok(None) };
+        let number = tx.find_number(config.tenant, held).await?;
+        Ok(number.and_then(|number| number.sender).and_then(|id| config.sender(id)))
     }
 
     /// Returns a tenant's configuration with this connection; the cached one can be older than the connection.
@@ -205,8 +244,12 @@ fn replace_nul(value: &mut Value) {
     }
 }
 
+fn route(connection: &Connection) -> Route {
+    Route { channel: connection.channel, connection: connection.id, provider: connection.kind.clone() }
+}
+
 /// Returns the state of an inbound message, which never changes.
-fn received_state(inbound: &Inbound, connection: &Connection, now: Timestamp) -> State {
+fn received_state(inbound: &Inbound, route: Route, now: Timestamp) -> State {
     State {
         status: Status::Received,
         wait: Wait::Nothing,
@@ -214,7 +257,7 @@ fn received_state(inbound: &Inbound, connection: &Connection, now: Timestamp) ->
         version: 0,
         expires_at: now,
         updated_at: now,
-        route: Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() },
+        route,
         detail: Detail {
             provider_id: Some(inbound.provider_message_id.clone()),
             authentication: inbound.authentication,
@@ -326,10 +369,17 @@ async fn may_reply(tx: &mut dyn Tx, new: &NewInbound, sender: &Sender, wish: Wis
 }
 
 /// Replies on the same channel, even if the recipient has opted out: they asked.
-async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text: String, now: Timestamp) -> Result<Option<Message>> {
+async fn reply(
+    tx: &mut dyn Tx,
+    ids: &Ids,
+    new: &NewInbound,
+    (route, from): (Route, String),
+    text: String,
+    now: Timestamp,
+) -> Result<Option<Message>> {
     let inbound = &new.message;
     let Some((address, _)) = tx.find_address(inbound.tenant, &new.from).await? else { return Ok(None) };
-    let channel = inbound.state.route.channel;
+    let channel = route.channel;
     let mut request = Request::text(RequestedChannel::Only(channel), text);
     request.subject = (channel == Channel::Email).then(|| "Your request".to_owned());
     request.routing.reason = format!("the answer to {}", inbound.id);
@@ -345,6 +395,7 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
             status: Status::Queued,
             wait: Wait::Attempt { due_at: now },
             expires_at: now.plus(Duration::from_secs(messages::validity(channel))),
+            route,
             detail: Detail { compliance: true, country: Country::of(&new.country), ..Detail::default() },
             ..inbound.state.clone()
         },

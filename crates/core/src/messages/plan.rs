@@ -277,7 +277,7 @@ impl Planner<'_> {
             direction: Direction::Outbound,
             message_type,
             to: recipient.identifier,
-            from: sent_from(self.sender, itinerary.connection),
+            from: sent_from(&self.sender.phone_number, itinerary.connection),
             sender: self.sender.id,
             address,
             request: Arc::new(request),
@@ -305,8 +305,8 @@ impl Planner<'_> {
                 scheduled_at: ahead,
                 fallback: fallback.map(|connection| routing::route(connection)),
                 fallback_from: fallback
-                    .map(|fallback| sent_from(self.sender, fallback))
-                    .filter(|from| *from != sent_from(self.sender, connection)),
+                    .map(|fallback| sent_from(&self.sender.phone_number, fallback))
+                    .filter(|from| *from != sent_from(&self.sender.phone_number, connection)),
                 fallback_after_seconds: command.fallback_after_seconds,
                 on_unknown: command.on_unknown.unwrap_or_default(),
                 ..Detail::default()
@@ -392,11 +392,12 @@ pub(crate) fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> 
     Err(Error::field("to", message))
 }
 
-/// Returns the number or address that a sender's messages come from on a connection; empty where the channel has neither.
-pub(crate) fn sent_from(sender: &Sender, connection: &Connection) -> String {
+/// Returns the number or address that the messages of a sender with this phone number come from on a connection; empty where the channel has
+/// neither.
+pub(crate) fn sent_from(phone_number: &str, connection: &Connection) -> String {
     let configured = connection.settings.get("from").and_then(serde_json::Value::as_str);
     let is_phone = matches!(connection.channel, Channel::Sms | Channel::SmsOneway | Channel::Whatsapp | Channel::Voice);
-    configured.or(is_phone.then_some(&*sender.phone_number)).unwrap_or_default().to_owned()
+    configured.or(is_phone.then_some(phone_number)).unwrap_or_default().to_owned()
 }
 
 /// Returns the decoded size of valid base64.

@@ -1,5 +1,7 @@
 //! HTTP providers with their adapters: a message is sent, its receipt arrives at the callback URL, and an inbound message arrives.
 
+use std::time::Duration;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, Mac as _};
 use nuncio_channel::scripted::{Reply, Scripted};
@@ -63,6 +65,57 @@ async fn through_kannel_and_back() {
         let inbound: Vec<_> = all["items"].as_array().expect("messages").iter().filter(|m| m["direction"] == "inbound").collect();
         let [inbound] = inbound[..] else { panic!("{all}") };
         assert_eq!((&inbound["text"], &inbound["from"]), (&json!("Hola tú"), &json!("+34600111333")));
+    }
+}
+
+/// One account of a gateway can have the numbers of several senders.
+// holds: suppressions.stop
+#[tokio::test]
+async fn a_stop_is_for_the_sender_of_the_number_that_was_written_to() {
+    const OWN: &str = "+34911222333";
+    const OTHER: &str = "+34999887033";
+    for backend in Backend::all() {
+        let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
+        let app = TestApp::on(backend).await;
+        let url = format!("{}/cgi-bin/sendsms", gateway.base());
+        let secrets = json!({"password": "foobar", "callback_secret": SECRET});
+        let connect = async |extra: Value| {
+            let mut settings = json!({"url": url, "username": "tester"});
+            settings.as_object_mut().expect("an object").extend(extra.as_object().cloned().unwrap_or_default());
+            app.connect(Channel::Sms, "kannel", settings, secrets.clone()).await;
+        };
+        connect(json!({"from": OWN})).await;
+        let brand = json!({"name": "Brand B", "phoneNumber": OTHER});
+        let brand = app.with_key(&app.live_key, "POST", "/v1/senders", Some(brand)).await.expect(201).json()["id"].clone();
+        let world = app.node.core.tenant_config(app.project.live).await.expect("the live world");
+        let connection = world.connections.iter().find(|c| c.kind == "kannel").expect("a connection").id;
+        // Returns the senders of the suppression, the message and the confirmation, and the number that the confirmation came from.
+        let stop = async |author: &str, to: &str| {
+            app.advance(Duration::from_secs(1)).await;
+            let query = format!("key={SECRET}&from={author}&to={}&text=STOP&time=1795304695&id={author}", to.trim_start_matches('+'));
+            app.raw("GET", &format!("/providers/kannel/{connection}?{query}"), &[], Vec::new()).await.expect(200);
+            app.drain().await;
+            let suppressed = get(&app, &format!("/v1/suppressions?identifier=%2B{author}")).await["items"][0]["senderId"].clone();
+            let messages = get(&app, "/v1/messages?limit=2").await["items"].clone();
+            let [confirmation, inbound] = [&messages[0], &messages[1]];
+            assert_eq!((&suppressed, &inbound["senderId"], &inbound["to"]), (&confirmation["senderId"], &suppressed, &json!(to)));
+            let seen = gateway.seen().pop().expect("a confirmation");
+            let from = variable(seen.path.split_once('?').expect("a query").1.as_bytes(), "from");
+            assert_eq!(confirmation["from"], from.as_str());
+            (suppressed, from)
+        };
+        let default = json!(world.default_sender().expect("a default sender").id);
+        assert_eq!(stop("34600111301", OWN).await, (default.clone(), OWN.to_owned()));
+        assert_eq!(stop("34600111302", "+34999887034").await, (default, OWN.to_owned()), "a number of nobody");
+        assert_eq!(stop("34600111303", OTHER).await, (brand.clone(), OWN.to_owned()), "the only connection sends from one number");
+        connect(json!({})).await;
+        assert_eq!(stop("34600111304", OTHER).await, (brand.clone(), OTHER.to_owned()));
+
+        connect(json!({"from": OWN})).await;
+        let own = json!({"kind": "kannel", "settings": {"url": url, "username": "brand"}, "secrets": secrets});
+        let path = format!("/v1/senders/{}/channels/sms", brand.as_str().expect("an id"));
+        app.with_key(&app.live_key, "PUT", &path, Some(own)).await.expect(201);
+        assert_eq!(stop("34600111305", OTHER).await, (brand, OTHER.to_owned()), "by its own connection");
     }
 }
 

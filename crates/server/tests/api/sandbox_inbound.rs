@@ -97,6 +97,24 @@ async fn words_of_compliance_work() {
 
 // holds: suppressions.stop
 #[tokio::test]
+async fn a_confirmation_comes_from_the_number_that_was_written_to() {
+    for app in TestApp::on_each().await {
+        let sender = app.post("/v1/senders", json!({"name": "Desk", "phoneNumber": "+34911222333"})).await.expect(201).json();
+        let free = "+12025550142";
+        let number = app.post("/v1/phone-numbers", json!({"phoneNumber": free})).await.expect(201).json();
+        let path = format!("/v1/phone-numbers/{}", text(&number["phoneNumber"]["id"]));
+        app.request("PATCH", &path, Some(json!({"senderId": sender["id"]}))).await.expect(200);
+        for (from, to) in [("+34600111201", "+34911222333"), ("+34600111202", free)] {
+            play(&app, json!({"channel": "sms", "from": from, "to": to, "text": "STOP"})).await;
+            let answer =
+                app.get(&format!("/v1/messages?direction=outbound&to=%2B{}", &from[1..])).await.expect(200).json()["items"][0].clone();
+            assert_eq!((&answer["from"], &answer["senderId"]), (&json!(to), &sender["id"]));
+        }
+    }
+}
+
+// holds: suppressions.stop
+#[tokio::test]
 async fn replies_to_strangers_are_few() {
     for app in TestApp::on_each().await {
         let replies = async |number: &str| {
