@@ -4,8 +4,8 @@ use nuncio_domain::{Channel, Error, ErrorCode, Permission, Result, address};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::Contacts;
 use super::command::{ContactChannelIn, CreateContact, ListContacts, UpdateContact};
-use super::{CHANNELS, Contacts};
 use crate::base::csv::{quoted, records, unquoted};
 use crate::base::{Caller, Core};
 
@@ -217,8 +217,10 @@ pub(super) fn entries(cell: &str) -> impl Iterator<Item = &str> {
 pub(super) fn channel_of(column: &str) -> Option<Channel> {
     match column {
         "phone" | "phone_number" | "phonenumber" | "phone number" | "mobile" | "msisdn" | "tel" | "telephone" => Some(Channel::Sms),
-        "e-mail" | "mail" => Some(Channel::Email),
-        other => CHANNELS.into_iter().find(|channel| channel.as_str() == other),
+        "email" | "e-mail" | "mail" => Some(Channel::Email),
+        // In exports of other programs, columns named sms and voice say whether somebody agreed to these.
+        "whatsapp" | "telegram" | "instagram" => Channel::parse(column),
+        _ => None,
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_their_names() {
-        let text = "Name,Phone,email,Reason,senderId\nAna,600111222; +34600111223,ana@example.org,OPT_OUT,snd_1\nBo,,,,\nCy,1,,,\nDi,,d@example.org,tired,\n";
+        let text = "Name,Phone,email,Reason,senderId,SMS\nAna,600111222; +34600111223,ana@example.org,OPT_OUT,snd_1,yes\nBo,,,,,no\nCy,1,,,,\nDi,,d@example.org,tired,,\n";
         let read = shown(read_csv(text.as_bytes(), &["ES".to_owned()]).expect("UTF-8"));
         let expected = [
             "2 +34600111222 sms opt_out snd_1",
