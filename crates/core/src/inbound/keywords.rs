@@ -1,5 +1,7 @@
 //! Keywords by which recipients stop, resume and ask for help, and the replies.
 
+use std::borrow::Cow;
+
 use nuncio_channel::Wish;
 
 /// A language: its keywords and replies, in which `{}` is the sender's name.
@@ -39,7 +41,7 @@ const LANGUAGES: &[Language] = &[
         helped: "Estas mensagens são de {}. Responda SAIR para não receber mais, VOLTAR para receber de novo.",
     },
     Language {
-        stop: &["ARRET", "ARRÊT", "ARRETER", "ARRÊTER", "DESABONNER", "DÉSABONNER"],
+        stop: &["ARRET", "ARRÊT", "ARRETE", "ARRÊTE", "ARRETEZ", "ARRÊTEZ", "ARRETER", "ARRÊTER", "DESABONNER", "DÉSABONNER"],
         start: &["REPRENDRE", "REPRISE"],
         help: &["AIDE"],
         stopped: "Vous êtes désabonné de {} et ne recevrez plus de messages. Répondez REPRENDRE pour vous réabonner.",
@@ -81,8 +83,12 @@ const ON_BUTTONS: &[&str] = &[
 /// Polite words allowed around a keyword.
 const COURTESY: &[&str] = &[
     "PLEASE", "PLS", "PLZ", "THANKS", "THANK", "YOU", "THX", "POR", "FAVOR", "GRACIAS", "OBRIGADO", "OBRIGADA", "S", "IL", "VOUS", "TE",
-    "PLAIT", "PLAÎT", "SVP", "MERCI", "BITTE", "DANKE", "PER", "FAVORE", "GRAZIE", "ALSJEBLIEFT", "ALSTUBLIEFT", "DANK", "JE", "U",
+    "PLAIT", "PLAÎT", "SVP", "MERCI", "BITTE", "DANKE", "PER", "FAVORE", "GRAZIE", "ALSJEBLIEFT", "ALSTUBLIEFT", "AUB", "DANK", "JE", "U",
+    "WEL", "BEDANKT", "VERY", "MUCH", "MUCHAS", "MUITO", "BEAUCOUP", "VIELEN", "MILLE", "TANTE",
 ];
+
+/// Words of the longest keyword.
+const LONGEST: usize = 3;
 
 /// Recognises a message that consists only of a keyword, regardless of case, punctuation, polite words and repetition. Returns the request
 /// and the reply with the sender's name.
@@ -106,11 +112,22 @@ pub(crate) fn read_button(title: &str, sender: &str) -> Option<(Wish, String)> {
 
 /// Returns a text in capitals, without punctuation, polite words and repetition.
 fn essence(text: &str) -> String {
-    let bare: String = text.chars().filter(|c| !is_accent(*c)).map(|c| if c.is_alphanumeric() { narrow(c) } else { ' ' }).collect();
+    let text: Vec<Cow<'_, str>> = text.split_whitespace().map(without_dots).collect();
+    let bare =
+        text.join(" ").chars().filter(|c| !is_accent(*c)).map(|c| if c.is_alphanumeric() { narrow(c) } else { ' ' }).collect::<String>();
     let upper = bare.to_uppercase();
     let mut kept: Vec<&str> = upper.split_whitespace().filter(|word| !COURTESY.contains(word)).collect();
     kept.dedup();
+    if let Some(once) = (1..=LONGEST).find(|n| kept.len().is_multiple_of(*n) && kept.chunks(*n).all(|again| again == &kept[..*n])) {
+        kept.truncate(once);
+    }
     kept.join(" ")
+}
+
+/// Returns an abbreviation without its dots: "s.v.p." is a word.
+fn without_dots(word: &str) -> Cow<'_, str> {
+    let is_short = word.contains('.') && word.split('.').all(|part| part.chars().count() < 2);
+    if is_short { Cow::Owned(word.replace('.', "")) } else { Cow::Borrowed(word) }
 }
 
 /// Returns whether a character is an accent of the letter before it: some phones write accented letters as two characters. Each keyword with
@@ -148,8 +165,34 @@ mod tests {
     #[test]
     fn a_word_alone_or_with_courtesy() {
         for text in [
-            "stop", " STOP! ", "Stop, please.", "please stop", "stop, thanks", "STOP STOP STOP", "baja", "opt-out", "arrêt svp",
-            "Stopp bitte!", "por favor, baja", "stop, s'il vous plaît", "\u{1F6D1} stop", "stop all", "Unsubscribe.",
+            "stop",
+            " STOP! ",
+            "Stop, please.",
+            "please stop",
+            "stop, thanks",
+            "STOP STOP STOP",
+            "baja",
+            "opt-out",
+            "arrêt svp",
+            "Stopp bitte!",
+            "por favor, baja",
+            "stop, s'il vous plaît",
+            "\u{1F6D1} stop",
+            "stop all",
+            "Unsubscribe.",
+            "arrêt s.v.p.",
+            "STOP S.V.P.",
+            "stop, thank you very much",
+            "stop, muchas gracias",
+            "STOP vielen Dank",
+            "stop merci beaucoup",
+            "stop grazie mille",
+            "afmelden dank u wel",
+            "afmelden a.u.b.",
+            "ARRÊTE",
+            "STOP ALL STOP ALL",
+            "dar de baja, dar de baja",
+            "S.T.O.P.",
         ] {
             assert_eq!(wish(text), Some(Wish::Stop), "{text}");
         }
@@ -179,7 +222,10 @@ mod tests {
 
     #[test]
     fn not_inside_a_sentence() {
-        for text in ["don't stop", "the bus stop", "", "stopwatch", "please", "yes I will come", "no help needed", "cancel my order"] {
+        for text in [
+            "don't stop", "the bus stop", "", "stopwatch", "please", "yes I will come", "no help needed", "cancel my order",
+            "thank you very much", "how much to cancel", "stop. all is well", "ne t'arrête pas", "dank je wel",
+        ] {
             assert_eq!(wish(text), None, "{text}");
         }
     }
