@@ -125,7 +125,8 @@ fn tag_end(text: &str) -> Option<usize> {
     None
 }
 
-fn tag_name(tag: &str) -> String {
+/// Returns the name of a tag in lower case, with the `/` of one that ends.
+pub(crate) fn tag_name(tag: &str) -> String {
     let end = tag
         .char_indices()
         .find(|(index, c)| !(c.is_ascii_alphanumeric() || (*index == 0 && *c == '/')))

@@ -7,6 +7,7 @@ use mail_parser::{Message, MimeHeaders as _, PartType};
 use nuncio_channel::Media;
 use nuncio_domain::{Authentication, MessageId, Timestamp};
 
+use crate::html::tag_name;
 use crate::parts::{self, clean, own};
 use crate::report::{self, Report};
 pub use crate::report::{Complaint, Delivery, DsnAction};
@@ -17,6 +18,8 @@ const ATTACHMENTS: usize = 100;
 const TEXT: usize = 1_000_000;
 /// Maximum characters of a stored HTML body.
 const HTML: usize = 2_000_000;
+/// Maximum marks of quotations before a line.
+const QUOTES: usize = 3;
 /// Maximum octets of a stored identifier.
 const ID: usize = 250;
 
@@ -116,7 +119,7 @@ fn letter(message: &Message<'_>) -> Option<InboundEmail> {
     let html: Vec<String> = message.html_bodies().filter(|part| part.is_text_html()).map(|part| parts::text(message, part)).collect();
     let text = message.text_bodies().filter_map(|part| match part.body {
         PartType::Text(_) => Some(parts::text(message, part)),
-        PartType::Html(_) => Some(html_to_text(&parts::text(message, part))),
+        PartType::Html(_) => Some(text_of(&parts::text(message, part))),
         _ => None,
     });
     let text: Vec<String> = text.map(|text| text.replace("\r\n", "\n").trim_end().to_owned()).collect();
@@ -133,6 +136,41 @@ fn letter(message: &Message<'_>) -> Option<InboundEmail> {
         media: media.collect(),
         at: message.date().map(|date| Timestamp::from_millis(date.to_timestamp().saturating_mul(1_000))),
     })
+}
+
+/// Converts HTML to text: blocks on lines of their own, quotations as text has them.
+fn text_of(html: &str) -> String {
+    let (mut text, mut block, mut depth) = (String::new(), String::new(), 0_usize);
+    let mut pieces = html.split('<');
+    block.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let tag = tag_name(piece);
+        match tag.as_str() {
+            "div" | "hr" | "li" | "table" | "tr" => block.push_str("<br>"),
+            "blockquote" | "/blockquote" => {
+                push_lines(&mut text, &html_to_text(&std::mem::take(&mut block)), depth);
+                depth = if tag.starts_with('/') { depth.saturating_sub(1) } else { depth + 1 };
+            }
+            _ => {}
+        }
+        block.push('<');
+        block.push_str(piece);
+    }
+    push_lines(&mut text, &html_to_text(&block), depth);
+    text
+}
+
+/// Adds lines with the marks of quotations, without surplus empty lines.
+fn push_lines(text: &mut String, lines: &str, depth: usize) {
+    let mut after_blank = true;
+    for line in lines.trim().lines().map(str::trim) {
+        if !(line.is_empty() && after_blank) {
+            text.push_str(&"> ".repeat(depth.min(QUOTES)));
+            text.push_str(line);
+            text.push('\n');
+        }
+        after_blank = line.is_empty();
+    }
 }
 
 fn media(message: &Message<'_>, part: &mail_parser::MessagePart<'_>) -> Media {

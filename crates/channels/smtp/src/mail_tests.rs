@@ -39,6 +39,15 @@ fn a_letter_with_everything() {
 #[test]
 fn letters_of_other_kinds() {
     let html = letter_of("From: a@b.example\nContent-Type: text/html\n\n<p>Hello <b>you</b></p>\n");
+    for (html, text) in [
+        (
+            "<div>STOP</div><div>On Saturday, Acme wrote:</div><blockquote>Buy<br>now <blockquote>Old</blockquote></blockquote>Ada",
+            "STOP\nOn Saturday, Acme wrote:\n> Buy\n> now\n> > Old\nAda",
+        ),
+        ("<div>STOP</div><div><br></div><hr><div><b>From:</b> Acme<br><b>Sent:</b> Saturday</div>", "STOP\n\nFrom: Acme\nSent: Saturday"),
+    ] {
+        assert_eq!(letter_of(&format!("From: a@b.example\nContent-Type: text/html\n\n{html}\n")).text, text);
+    }
     assert_eq!((html.text.trim(), html.html.is_some(), html.subject), ("Hello you", true, None));
     let bare = letter_of("From: a@b.example\nReferences: <msg_01kahy0000e0000000000000ac@example.org>\n\nSTOP\n");
     assert_eq!((bare.text.trim(), bare.html, bare.message_id, bare.replies_to.is_some()), ("STOP", None, None, true));

@@ -279,9 +279,16 @@ async fn replies_to_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient)
 
 /// How the lines begin that mail programs of phones write below an email, in lower case.
 const MOBILE_SIGNATURES: &[&str] = &[
-    "sent from my ", "sent from outlook", "sent from yahoo", "get outlook for ", "enviado desde mi ", "enviado do meu ", "envoyé de mon ",
-    "envoyé depuis ", "von meinem ", "gesendet von ", "gesendet mit ", "inviato da ", "inviato dal ", "verstuurd vanaf ",
-    "verzonden vanaf ",
+    "sent from my ", "sent from outlook", "sent from yahoo", "sent with ", "get outlook for ", "enviado desde mi ", "enviado con ",
+    "enviado do meu ", "enviado com ", "envoyé de mon ", "envoyé depuis ", "envoyé avec ", "von meinem ", "gesendet von ", "gesendet mit ",
+    "inviato da ", "inviato dal ", "inviato con ", "verstuurd vanaf ", "verzonden vanaf ", "verzonden met ",
+];
+
+/// How Outlook names the author of the email that it quotes, and what stands in the line below, in lower case.
+const QUOTED_FROM: &[&str] = &["from", "von", "de", "da", "van"];
+const QUOTED_NEXT: &[&str] = &[
+    "sent", "date", "to", "gesendet", "datum", "an", "enviado", "enviado el", "enviado em", "enviada em", "fecha", "data", "para",
+    "envoyé", "à", "inviato", "a", "verzonden", "aan",
 ];
 
 /// Returns what the author wrote: without the quoted email and the signature; for an empty body, the subject. A link to a bot of Telegram can
@@ -300,13 +307,25 @@ fn own_words(inbound: &Inbound) -> &str {
         let line = line.trim().to_lowercase();
         line == "--" || [">", "-----", "_____"].iter().chain(MOBILE_SIGNATURES).any(|begin| line.starts_with(begin))
     };
-    let own = inbound.text.split_inclusive('\n').take_while(|line| !ends(line)).map(str::len).sum();
+    let lines: Vec<&str> = inbound.text.split_inclusive('\n').collect();
+    let is_own = |n: &usize| !ends(lines[*n]) && !begins_quoted_header(&lines[*n..]);
+    let own = (0..lines.len()).take_while(is_own).map(|n| lines[n].len()).sum();
     let mut words = inbound.text[..own].trim();
     if own < inbound.text.len() && words.ends_with(':') {
         // "On Saturday, Acme wrote:", possibly with a line break
         words = words.rsplit_once("\n\n").or(words.rsplit_once('\n')).map_or("", |(words, _)| words).trim();
     }
     if words.is_empty() { inbound.subject.as_deref().unwrap_or_default() } else { words }
+}
+
+/// Returns whether lines begin with the fields of a quoted email.
+fn begins_quoted_header(lines: &[&str]) -> bool {
+    let names = |line: &str, fields: &[&str]| {
+        let name = line.split(':').next().filter(|name| name.len() < line.len()).unwrap_or_default();
+        fields.contains(&name.replace('*', "").trim().to_lowercase().as_str())
+    };
+    let [first, second, ..] = lines else { return false };
+    names(first, QUOTED_FROM) && names(second, QUOTED_NEXT)
 }
 
 /// Stores the author's name in the messaging app on the contact.
@@ -543,11 +562,19 @@ mod tests {
             "STOP\n\nSent from my iPhone\n\n> Buy\n",
             "STOP\n\nGet Outlook for iOS<https://aka.ms/o0ukef>\n________________________________\nFrom: Acme\n",
             "STOP\n\nVon meinem iPhone gesendet\n\n> Am 21.11.2026 schrieb Acme:\n",
+            "STOP\n\nSent with Proton Mail secure email.\n\nOn Saturday, Acme wrote:\n\n> Buy\n",
+            "STOP\n\nFrom: Acme <hello@example.org>\nSent: Saturday, 21 November 2026\nTo: Ada\nSubject: Buy\n\nBuy\n",
+            "STOP\n\n*Von:* Acme\n*Gesendet:* Samstag\n*An:* Ada\n*Betreff:* Buy\n",
+            "STOP\nDe : Acme\nEnvoyé : samedi\nÀ : Ada\nObjet : Buy\n",
+            "STOP\nDe: Acme\nEnviado el: sábado\nPara: Ada\nAsunto: Buy\n",
+            "STOP\nDa: Acme\nInviato: sabato\nA: Ada\n",
+            "STOP\nVan: Acme\nVerzonden: zaterdag\nAan: Ada\n",
         ] {
             assert_eq!(read(Channel::Email, text, "Re: Buy"), "STOP", "{text}");
         }
         assert_eq!(read(Channel::Email, "\n\n> Buy", "unsubscribe"), "unsubscribe");
         assert_eq!(read(Channel::Email, "please stop:\nthe noise", "x"), "please stop:\nthe noise");
+        assert_eq!(read(Channel::Email, "from: the start\nI liked it", "x"), "from: the start\nI liked it");
         assert_eq!(read(Channel::Telegram, "> STOP", "x"), "> STOP");
     }
 
