@@ -19,7 +19,8 @@ pub struct Suppression {
     pub source: String,
 }
 
-/// Suppressions. Those of erased contacts have a keyed hash in place of the identifier.
+/// Suppressions, of email addresses in any case ([`Recipient::folded`]). Those of erased contacts have a keyed hash in place of the
+/// identifier.
 #[async_trait]
 pub trait SuppressionRepo {
     /// Lists suppressions of any of these recipients (all, if empty), newest first.

@@ -25,8 +25,13 @@ impl IdentifierHasher {
         Self { key: sealer.derive(b"erased recipients") }
     }
 
-    /// Returns the hash of a recipient in an environment.
+    /// Returns the hash of a recipient in an environment, for suppressions: of an email address in any case.
     pub fn of(&self, tenant: TenantId, recipient: &Recipient) -> String {
+        Self::text(&self.hash(tenant, recipient.kind.number(), recipient.folded().as_bytes()))
+    }
+
+    /// Returns the hash of a recipient as it is written, which a broadcast can have in several cases.
+    pub(crate) fn as_written(&self, tenant: TenantId, recipient: &Recipient) -> String {
         Self::text(&self.hash(tenant, recipient.kind.number(), recipient.identifier.as_bytes()))
     }
 

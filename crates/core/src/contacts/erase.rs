@@ -50,7 +50,8 @@ impl Contacts<'_> {
             let mark = self.marked(tenant, &erasure.recipient);
             tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await?;
             erase_invitations(&mut *tx, tenant, &erasure.recipient, now).await?;
-            tx.erase_broadcast_contacts(tenant, &erasure.recipient, &mark.identifier, now).await?;
+            let written = self.inner.marks.as_written(tenant, &erasure.recipient);
+            tx.erase_broadcast_contacts(tenant, &erasure.recipient, &written, now).await?;
         }
         let merged = tx.merged_from(tenant, id).await?;
         tx.delete_contact(tenant, id).await?;

@@ -22,7 +22,7 @@ use crate::contacts;
 pub struct SuppressionView {
     /// Its identifier.
     pub id: SuppressionId,
-    /// The recipient in canonical form; empty if the contact was erased, though the suppression remains in force.
+    /// The recipient in canonical form, an email address in lower case; empty if the contact was erased, though the suppression remains in force.
     pub identifier: String,
     /// The channel; null for a phone number, whose suppression covers sms, whatsapp and voice.
     #[schema(required)]
@@ -49,7 +49,7 @@ impl From<&Suppression> for SuppressionView {
         };
         Self {
             id: *id,
-            identifier: if is_mark(recipient) { String::new() } else { recipient.identifier.clone() },
+            identifier: if is_mark(recipient) { String::new() } else { recipient.folded().into_owned() },
             channel,
             sender_id: *sender,
             reason: *reason,

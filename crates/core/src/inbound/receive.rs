@@ -273,7 +273,8 @@ async fn replies_to_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient)
     let answered = store.read().await?.lookup_messages(inbound.tenant, &[id]).await?.pop();
     Ok(answered.is_some_and(|message| {
         let by_same = message.state.detail.attempts.iter().any(|attempt| attempt.connection == inbound.connection);
-        message.direction == Direction::Outbound && message.to == from.identifier && by_same
+        let to_author = address::folded(from.kind, &message.to) == from.folded();
+        message.direction == Direction::Outbound && to_author && by_same
     }))
 }
 
@@ -517,12 +518,11 @@ impl ProviderEvents<'_> {
     pub(super) async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason, failed: Option<String>) -> Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
-        if failed.is_some_and(|failed| !failed.eq_ignore_ascii_case(&message.to)) {
+        let on = |text: &str| Recipient::on(&Parsed::parse(text).ok()?, message.state.route.channel).ok();
+        let Some(recipient) = on(&message.to) else { return Ok(()) };
+        if failed.is_some_and(|failed| on(&failed).is_none_or(|failed| failed.folded() != recipient.folded())) {
             return Ok(());
         }
-        let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
-            return Ok(());
-        };
         let suppression = Suppression {
             id: self.ids().next(),
             recipient,

@@ -1,5 +1,6 @@
 //! Parses recipients: phone numbers, email addresses and chat ids.
 
+use std::borrow::Cow;
 use std::fmt;
 
 pub use crate::channel::AddressKind;
@@ -14,7 +15,7 @@ pub use phone::{LineType, PhoneFacts, PhonePlan, country, is_country, phone, pho
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Recipient {
     pub kind: AddressKind,
-    /// Canonical text: `+` and digits, address with lower-cased domain, or signed decimal.
+    /// Canonical text: `+` and digits, address with lower-cased domain in Unicode, or signed decimal.
     pub identifier: String,
 }
 
@@ -33,6 +34,9 @@ pub enum Parsed {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidRecipient(String);
+
+/// Maximum octets of an email address.
+const EMAIL_OCTETS: usize = 254;
 
 const RECIPIENT: &str = "an E.164 phone number such as +34600111222, an email address, or a numeric chat id";
 const PHONE: &str = "an E.164 phone number such as +34600111222";
@@ -83,21 +87,45 @@ fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Parses an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part) and lower-cases its domain.
+/// Parses an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part). Its domain gets lower case and, as mail servers
+/// write international ones in ASCII, Unicode.
 pub fn email(text: &str) -> Result<String, InvalidRecipient> {
     let wrong = || invalid(text, "is not an email address", EMAIL);
-    if text.len() > 254 || text.contains('"') || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    if text.len() > EMAIL_OCTETS || text.contains('"') || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(wrong());
     }
     let options = email_address::Options::default().with_required_tld().without_display_text().without_domain_literal();
     let address = email_address::EmailAddress::parse_with_options(text, options).map_err(|_| wrong())?;
-    Ok(format!("{}@{}", address.local_part(), address.domain().to_lowercase()))
+    let domain = address.domain().to_lowercase();
+    let canonical = format!("{}@{}", address.local_part(), international(&domain).unwrap_or(domain));
+    if canonical.len() > EMAIL_OCTETS { Err(wrong()) } else { Ok(canonical) }
+}
+
+/// Returns an international domain in Unicode; `None` for any other.
+fn international(domain: &str) -> Option<String> {
+    if domain.is_ascii() && !domain.contains("xn--") {
+        return None;
+    }
+    let ascii = idna::domain_to_ascii_strict(domain).ok()?;
+    Some(idna::domain_to_unicode(&ascii).0)
+}
+
+/// Returns the form in which suppressions compare an identifier: no mailbox tells its letters in two cases apart. What stands for an erased
+/// address contains no `@` and stays as it is.
+pub fn folded(kind: AddressKind, identifier: &str) -> Cow<'_, str> {
+    let is_mixed = kind == AddressKind::Email && identifier.contains('@') && identifier.chars().any(char::is_uppercase);
+    if is_mixed { Cow::Owned(identifier.to_lowercase()) } else { Cow::Borrowed(identifier) }
 }
 
 impl Recipient {
     /// Returns the recipient of a canonical identifier. `None` for the empty text that is left of an erased one.
     pub fn canonical(channel: Channel, identifier: &str) -> Option<Self> {
         (!identifier.is_empty()).then(|| Self { kind: channel.address_kind(), identifier: identifier.to_owned() })
+    }
+
+    /// Returns the identifier as suppressions compare it.
+    pub fn folded(&self) -> Cow<'_, str> {
+        folded(self.kind, &self.identifier)
     }
 
     /// Returns the recipient on `channel`, or why the two contradict each other.
@@ -228,6 +256,14 @@ mod tests {
     #[test]
     fn emails_and_chats() {
         assert_eq!(Parsed::parse("Ada@EXAMPLE.org"), Ok(Parsed::Email("Ada@example.org".into())));
+        for domain in ["münchen.example", "MÜNCHEN.example", "xn--mnchen-3ya.example", "XN--MNCHEN-3YA.example"] {
+            assert_eq!(email(&format!("Ada@{domain}")), Ok("Ada@münchen.example".into()), "{domain}");
+        }
+        // Written in wide characters, an address has no second @.
+        assert!(!email("a@b\u{ff20}c.example").is_ok_and(|address| address.matches('@').count() > 1));
+        assert_eq!(folded(AddressKind::Email, "Ana.Lopez@shop.org"), "ana.lopez@shop.org");
+        assert!(matches!(folded(AddressKind::Email, "ana@shop.org"), Cow::Borrowed(_)));
+        assert_eq!(folded(AddressKind::Email, "~Abc"), "~Abc");
         assert_eq!(Parsed::parse("-100123"), Ok(Parsed::Digits("-100123".into())));
         for bad in ["a@b", "@example.org", "a b@example.org", "a@example.org\r\nBcc: x@y.z", "", "-", "hello"] {
             assert!(Parsed::parse(bad).is_err(), "{bad:?}");

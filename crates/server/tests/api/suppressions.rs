@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nuncio_channel::ProviderEvent;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{Channel, ContactId};
@@ -304,5 +305,68 @@ async fn a_stop_in_other_characters_counts() {
             app.drain().await;
             assert!(!reaches(&app, number, "sms").await, "{word}");
         }
+    }
+}
+
+/// People write an address now so, now so, and mail servers deliver to one mailbox.
+// holds: suppressions.scope
+#[tokio::test]
+async fn an_email_address_is_suppressed_in_any_case() {
+    for app in TestApp::on_each().await {
+        let later = json!({"to": "Ana.Lopez9@shop.org", "text": "x", "subject": "s", "scheduledAt": "2026-01-02T00:00:00Z"});
+        let later = app.send_message(later).await;
+        let made = app.post("/v1/suppressions", json!({"identifier": "Ana.lopez9@Shop.org"})).await.expect(201).json();
+        assert_eq!(made["identifier"], "ana.lopez9@shop.org");
+        assert_eq!(app.post("/v1/suppressions", json!({"identifier": "ANA.LOPEZ9@shop.org"})).await.expect(200).json(), made);
+        let listed = app.get("/v1/suppressions?identifier=Ana.Lopez9@shop.org").await.expect(200).json();
+        assert_eq!(listed["items"], json!([made]));
+        let is_suppressed = async |to: &str| {
+            let (_, code) = outcome(&app, json!({"to": to, "text": "x", "subject": "s"})).await;
+            code == "recipient_suppressed"
+        };
+        for to in ["ana.lopez9@shop.org", "Ana.Lopez9@shop.org", "ANA.LOPEZ9@SHOP.ORG", "ANA.LOPEZ9@SHOP.ORG"] {
+            assert!(is_suppressed(to).await, "{to}");
+        }
+        let due = nuncio_domain::Timestamp::parse("2026-01-02T00:00:00Z").expect("a time").since(app.node.core.ids().clock.now());
+        app.advance(due + Duration::from_secs(1)).await;
+        let message = app.message(&later).await;
+        assert_eq!(message["errorCode"], "recipient_suppressed", "before the attempt");
+
+        app.request("DELETE", &format!("/v1/contacts/{}", text(&message["contactId"])), None).await.expect(204);
+        for to in ["ana.lopez9@shop.org", "Ana.Lopez9@shop.org", "aNA.lopez9@shop.org"] {
+            assert!(is_suppressed(to).await, "{to}, of which another spelling was erased");
+        }
+        write(&app, Channel::Email, "Ben.Ray@shop.org", "STOP", None).await;
+        assert!(is_suppressed("ben.ray@shop.org").await);
+        write(&app, Channel::Email, "BEN.RAY@shop.org", "START", None).await;
+        assert!(!is_suppressed("Ben.Ray@shop.org").await);
+    }
+}
+
+/// Mail servers write international domains in ASCII.
+// holds: suppressions.scope
+#[tokio::test]
+async fn an_international_address_is_one_recipient() {
+    for app in TestApp::on_each().await {
+        let is_suppressed = async |to: &str| {
+            let (_, code) = outcome(&app, json!({"to": to, "text": "x", "subject": "s"})).await;
+            code == "recipient_suppressed"
+        };
+        write(&app, Channel::Email, "Bo@xn--mnchen-3ya.example", "STOP", None).await;
+        assert!(is_suppressed("bo@münchen.example").await);
+        let id = app.send_message(json!({"to": "info@München.example", "text": "x", "subject": "s"})).await;
+        app.drain().await;
+        assert_eq!(app.message(&id).await["to"], "info@münchen.example");
+        let bounced = |recipient: &str| ProviderEvent::Bounced {
+            tenant: app.tenant(),
+            message: id.parse().expect("an id"),
+            recipient: Some(recipient.to_owned()),
+        };
+        app.node.events().push(bounced("other@xn--mnchen-3ya.example"), Duration::ZERO);
+        app.drain().await;
+        assert!(!is_suppressed("info@münchen.example").await, "one of those behind an alias");
+        app.node.events().push(bounced("INFO@xn--mnchen-3ya.example"), Duration::ZERO);
+        app.drain().await;
+        assert!(is_suppressed("info@xn--mnchen-3ya.example").await);
     }
 }

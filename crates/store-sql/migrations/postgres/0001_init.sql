@@ -836,7 +836,8 @@ CREATE TYPE recipient_row AS (
     at         BIGINT,
     sender_id  UUID,
     mark       TEXT,
-    epoch      BIGINT
+    epoch      BIGINT,
+    folded     TEXT
 );
 
 CREATE TYPE reference_row AS (

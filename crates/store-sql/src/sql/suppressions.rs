@@ -1,6 +1,7 @@
 //! Suppressions.
 
 use async_trait::async_trait;
+use nuncio_domain::address::folded;
 use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
@@ -39,7 +40,7 @@ impl SuppressionRepo for SqlTx {
                 query.push(if n == 0 { " AND id IN (" } else { " UNION ALL " });
                 query.push("SELECT id FROM suppressions WHERE tenant_id = ").push_bind(tenant.0);
                 query.push(" AND kind = ").push_bind(recipient.kind.number());
-                query.push(" AND identifier = ").push_bind(recipient.identifier.clone());
+                query.push(" AND identifier = ").push_bind(recipient.folded().into_owned());
             }
             query.push(if of.is_empty() { "" } else { ")" });
         })];
@@ -55,7 +56,7 @@ impl SuppressionRepo for SqlTx {
                     created_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                 ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
-            [tenant, suppression.id, recipient.kind, &recipient.identifier, sender, suppression.reason, &suppression.source, at]
+            [tenant, suppression.id, recipient.kind, &*recipient.folded(), sender, suppression.reason, &suppression.source, at]
         ))
         .await
     }
@@ -71,7 +72,7 @@ impl SuppressionRepo for SqlTx {
                   AND sender_id = $4
                   AND reason = $5
                   AND created_at <= $6",
-                [tenant, recipient.kind, &recipient.identifier, sender, SuppressionReason::OptOut, at]
+                [tenant, recipient.kind, &*recipient.folded(), sender, SuppressionReason::OptOut, at]
             ))
             .await?;
         Ok(changed > 0)
@@ -88,7 +89,7 @@ impl SuppressionRepo for SqlTx {
                   AND identifier = $3
                   AND sender_id IN ($4, $5)
                 LIMIT 1",
-                [tenant, kind, identifier, Uuid::nil(), sender]
+                [tenant, kind, &*folded(kind, identifier), Uuid::nil(), sender]
             ))
             .await?;
         Ok(reason.is_some())
@@ -123,7 +124,7 @@ impl SuppressionRepo for SqlTx {
                   )",
             "UPDATE suppressions SET identifier = $4 WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
         ] {
-            self.run(sql!(statement, [tenant, from.kind, &from.identifier, to])).await?;
+            self.run(sql!(statement, [tenant, from.kind, &*from.folded(), &*folded(from.kind, to)])).await?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(super) const CHECK: &str = r"
             WHEN EXISTS (
                 SELECT 1
                 FROM suppressions s
-                WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.identifier
+                WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.folded
                 OFFSET 0
             ) THEN 0
             WHEN EXISTS (

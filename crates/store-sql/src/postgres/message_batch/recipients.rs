@@ -12,7 +12,7 @@ use super::super::session::Params;
 use super::{PgResult, Session, column};
 use crate::message_batch::{MessageInsert, Prepared};
 
-/// An unknown recipient may be one who was erased: their suppressions are stored under a mark. The last column is 0 without such, 1 with
+/// An unknown recipient may be one who was erased, and a known email address (kind 2) one that was erased in another case: their suppressions are stored under a mark. The last column is 0 without such, 1 with
 /// some, and 2 if one of them applies. Senders are compared by `OR`, which is one look into the index; `IN` would be two. Without `OFFSET 0`
 /// PostgreSQL would read all suppressions into a hash table.
 pub(super) const FIND: &str = r"
@@ -22,11 +22,11 @@ pub(super) const FIND: &str = r"
             FROM suppressions s
             WHERE s.tenant_id = u.tenant_id
               AND s.kind = u.kind
-              AND s.identifier = u.identifier
+              AND s.identifier = u.folded
               AND (s.sender_id = '00000000-0000-0000-0000-000000000000' OR s.sender_id = u.sender_id)
         ),
         CASE
-            WHEN a.id IS NOT NULL THEN 0
+            WHEN a.id IS NOT NULL AND u.kind <> 2 THEN 0
             WHEN NOT EXISTS (
                 SELECT 1
                 FROM suppressions s
@@ -191,6 +191,7 @@ pub(super) fn records(new: &[&Prepared]) -> impl ToSql + Sync {
             &message.sender.uuid(),
             mark,
             epoch,
+            &&*recipient.folded(),
         ])
     })
 }
@@ -199,7 +200,7 @@ async fn restore_suppressions(session: &Session, marked: &[&Prepared]) -> PgResu
     let params: &Params<'_> = &[
         &column(marked, |p| p.item.message.tenant.0),
         &column(marked, |p| p.item.recipient.kind.number()),
-        &column(marked, |p| p.item.recipient.identifier.as_str()),
+        &column(marked, |p| p.item.recipient.folded()),
         &column(marked, |p| p.item.mark.as_str()),
     ];
     session.execute(!marked.is_empty(), &session.statements.restore_suppressions, params).await

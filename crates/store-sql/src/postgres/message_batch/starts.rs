@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nuncio_domain::address::folded;
 use nuncio_domain::id::Id as _;
 use nuncio_store::Result;
 use uuid::Uuid;
@@ -36,7 +37,8 @@ pub(super) async fn check(
         .filter_map(|key| {
             let row = &transitions.get(key)?.row;
             let message = row.fixed.as_ref()?;
-            Some((*key, message.to.clone(), row.state.route.channel.address_kind().number(), message.sender.uuid()))
+            let kind = row.state.route.channel.address_kind();
+            Some((*key, folded(kind, &message.to).into_owned(), kind.number(), message.sender.uuid()))
         })
         .collect();
     let mut halting: BTreeMap<i64, Vec<Uuid>> = BTreeMap::new();

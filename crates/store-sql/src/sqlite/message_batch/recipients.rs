@@ -1,5 +1,6 @@
 //! Addresses, contacts and suppressions of the recipients of new messages.
 
+use nuncio_domain::address::folded;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{AddressKind, SenderId};
 use rusqlite::params;
@@ -47,8 +48,8 @@ pub(super) struct Found {
 pub(super) fn find(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<Found> {
     let (item, message) = (&prepared.item, &prepared.item.message);
     let known = find_address(sql, prepared)?;
-    // Only an unknown recipient can have suppressions under a mark.
-    let marked = known.is_none() && is_marked(sql, prepared)?;
+    // Only an unknown recipient can have suppressions under a mark, or one whose address was erased in another case.
+    let marked = (known.is_none() || item.recipient.kind == AddressKind::Email) && is_marked(sql, prepared)?;
     let mut is_suppressed = |identifier: &str| is_suppressed(sql, message.tenant.0, item.recipient.kind, identifier, message.sender);
     let suppressed = is_suppressed(&item.recipient.identifier)? || marked && is_suppressed(&item.mark)?;
     Ok(Found { known, marked, suppressed })
@@ -73,7 +74,7 @@ pub(super) fn is_suppressed(
     identifier: &str,
     sender: SenderId,
 ) -> rusqlite::Result<bool> {
-    sql.exists(IS_SUPPRESSED, params![tenant, kind.number(), identifier, sender.uuid().as_bytes()])
+    sql.exists(IS_SUPPRESSED, params![tenant, kind.number(), &*folded(kind, identifier), sender.uuid().as_bytes()])
 }
 
 /// Inserts the address and contact of a new recipient, who has opt-outs to restore if `marked`.
@@ -84,7 +85,7 @@ pub(super) fn insert(sql: &mut Statements<'_>, prepared: &Prepared, marked: bool
     sql.execute(INSERT_CONTACT, params![tenant, contact.as_bytes(), item.country, item.now.millis()])?;
     sql.execute(INSERT_ADDRESS, params![tenant, address.as_bytes(), kind, identifier, contact.as_bytes(), item.now.millis()])?;
     if marked {
-        sql.execute(RESTORE_SUPPRESSIONS, params![tenant, kind, identifier, item.mark])?;
+        sql.execute(RESTORE_SUPPRESSIONS, params![tenant, kind, &*item.recipient.folded(), item.mark])?;
     }
     Ok((address, contact))
 }
