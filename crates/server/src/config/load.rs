@@ -72,7 +72,9 @@ impl Config {
         } else if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: is {url:?}; must be a URL such as https://messages.example.org, or empty"));
         } else if url.splitn(4, '/').nth(3).is_some_and(|path| !path.is_empty()) {
-            problems.push(format!("server.public_url: {url:?} has a path; nuncio needs a host of its own, such as https://messages.example.org"));
+            problems.push(format!(
+                "server.public_url: {url:?} has a path; nuncio needs a host of its own, such as https://messages.example.org"
+            ));
         }
         problems.extend(self.server.proxies().err());
         let (all, of_one) = (self.server.max_connections, self.server.max_connections_per_address);

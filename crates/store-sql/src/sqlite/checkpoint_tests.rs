@@ -1,9 +1,9 @@
 use std::time::Instant;
 
-use nuncio_domain::message::NodeId;
-use nuncio_domain::{TenantId, Timestamp};
 use nuncio_domain::id::Id as _;
+use nuncio_domain::message::NodeId;
 use nuncio_domain::{AddressId, AddressKind, Recipient};
+use nuncio_domain::{TenantId, Timestamp};
 use nuncio_store::{DeliveryLog, Erasure, Store as _};
 use sqlx::sqlite::SqlitePoolOptions;
 

@@ -12,9 +12,9 @@ use super::super::session::Params;
 use super::{PgResult, Session, column};
 use crate::message_batch::{MessageInsert, Prepared};
 
-/// An unknown recipient may be one who was erased, and a known email address (kind 2) one that was erased in another case: their suppressions are stored under a mark. The last column is 0 without such, 1 with
-/// some, and 2 if one of them applies. Senders are compared by `OR`, which is one look into the index; `IN` would be two. Without `OFFSET 0`
-/// PostgreSQL would read all suppressions into a hash table.
+/// An unknown recipient may be one who was erased, and a known email address (kind 2) one that was erased in another case: their suppressions
+/// are stored under a mark. The last column is 0 without such, 1 with some, and 2 if one of them applies. Senders are compared by `OR`, which
+/// is one look into the index; `IN` would be two. Without `OFFSET 0` PostgreSQL would read all suppressions into a hash table.
 pub(super) const FIND: &str = r"
     SELECT u.ordinality, a.id, a.contact_id,
         EXISTS (
