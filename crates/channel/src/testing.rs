@@ -88,7 +88,7 @@ impl Clock for Pushed {
     }
 
     fn monotonic(&self) -> Duration {
-        unreachable!("not used")
+        Duration::ZERO
     }
 }
 

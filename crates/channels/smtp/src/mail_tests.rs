@@ -67,7 +67,7 @@ fn a_part_with_an_error_in_its_encoding_is_decoded() {
     let coded = |coding: &str, body: &str| format!("Content-Transfer-Encoding: {coding}\n\n{body}\n");
     let text = |coding: &str, body: &str| letter_of(&format!("From: a@b.example\n{}", coded(coding, body))).text;
     for (coding, body, read) in [
-        ("quoted-printable", "Ol=C3=A1, see https://x.example/?id=z9&a=C3 caf=C3=A9", "Olá, see https://x.example/?id=z9&a=\u{fffd} café"),
+        ("quoted-printable", "Ol=C3=A1, see https://x.example/?id=z9&a=C3 caf=C3=A9", "Olá, see https://x.example/?id=z9&a\u{fffd} café"),
         ("quoted-printable", "a = b, 1 =2, c=\n=C3=A9 == x= \ny =", "a = b, 1 =2, cé == xy"),
         ("quoted-printable", "STOP\n\n> =C3=A9=zz", "STOP\n\n> é=zz"),
         ("quoted-printable;", "=53TOP", "STOP"),
