@@ -332,6 +332,8 @@ fn check_step((before, after): (&State, &State), applied: Applied, act: &Act, to
     let words = |error: &Option<Failure>| error.as_ref().is_some_and(|f| f.message != f.code.as_str());
     assert!(!after.detail.erased || !matches!(after.wait, Wait::Attempt { .. } | Wait::Held { .. }), "nothing more is sent");
     assert!(!after.detail.erased || !after.detail.attempts.iter().any(|a| words(&a.error)), "no words are kept");
+    let (channel, next) = (after.channel(), after.detail.next_channel);
+    assert_eq!(next.unwrap_or(channel), after.route.channel, "what is stored as its channel says the route's");
     match act {
         Act::Start { fresh: false, .. } | Act::Disconnected { fresh: false } | Act::Deadline { fresh: false } => {
             assert_eq!(applied, Applied::Lost)
@@ -633,6 +635,26 @@ fn a_fallback_is_retried_although_the_first_route_took_the_message() {
     assert_eq!(life.state.status, Status::Sent);
     life.receipt(0, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
     assert_eq!((life.state.status, life.state.wait), (Status::Failed, Wait::Nothing));
+}
+
+#[test]
+fn a_fallback_that_nothing_may_be_sent_by_leaves_the_wait_for_the_first_receipt() {
+    let removed: fn(&mut Life) -> Applied = |life| life.apply(&Step::Disconnected { fence: life.state.fence });
+    let suppressed = |life: &mut Life| life.act(&Act::Start { fresh: true, suppressed: true, paused: false });
+    for step in [removed, suppressed] {
+        let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds: Some(60), ..Detail::default() };
+        let mut life = Life::new(born(Status::Queued, BIRTH, detail));
+        life.start();
+        life.settle(0, accepted());
+        life.now = BIRTH.plus(Duration::from_secs(60));
+        life.apply(&Step::Deadline { fence: life.state.fence });
+        assert_eq!(step(&mut life), Applied::Yes);
+        assert_eq!((life.state.status, life.state.channel()), (Status::Sent, Channel::Whatsapp));
+        assert_eq!(life.state.wait, Wait::Receipt { deadline: life.now.plus(limits::RECEIPT_WAIT) });
+        life.receipt(0, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
+        assert_eq!((life.state.status, life.state.wait), (Status::Failed, Wait::Nothing));
+        assert_eq!(life.state.detail.failure, Some(failure(FailureCode::Undeliverable)), "the reason of the attempt");
+    }
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl StateRow {
             version: state.version,
             expires_at: state.expires_at.millis(),
             updated_at: state.updated_at.millis(),
-            channel: state.route.channel.number(),
+            channel: state.channel().number(),
             connection_id: state.route.connection.uuid(),
             provider: state.route.provider.clone(),
             detail: json(&state.detail)?,
@@ -212,6 +212,7 @@ impl StateRow {
 
     pub(crate) fn decode(self) -> Result<State> {
         let detail: Detail = serde_json::from_str(&self.detail).map_err(|e| corrupt(MESSAGES, format!("detail: {e}")))?;
+        let channel = || Channel::from_number(self.channel).ok_or_else(|| corrupt(MESSAGES, format!("channel {}", self.channel)));
         Ok(State {
             status: Status::from_number(self.status).ok_or_else(|| corrupt(MESSAGES, format!("status {}", self.status)))?,
             wait: wait(self.wait, self.held, self.due_at, self.owner)?,
@@ -220,7 +221,7 @@ impl StateRow {
             expires_at: Timestamp::from_millis(self.expires_at),
             updated_at: Timestamp::from_millis(self.updated_at),
             route: Route {
-                channel: Channel::from_number(self.channel).ok_or_else(|| corrupt(MESSAGES, format!("channel {}", self.channel)))?,
+                channel: detail.next_channel.map_or_else(channel, Ok)?,
                 connection: ConnectionId::from_uuid(self.connection_id),
                 provider: self.provider,
             },

@@ -15,7 +15,11 @@ impl State {
             self.fence += 1;
             self.fall_back(now);
         } else {
-            self.fail(Failure::own(FailureCode::Undeliverable, "its connection was removed"), now, changes);
+            // Without its fallback, the message failed for the reason why it took it.
+            let earlier =
+                self.detail.attempts.last().filter(|attempt| !self.is_of_route(attempt)).and_then(|attempt| attempt.error.clone());
+            let removed = || Failure::own(FailureCode::Undeliverable, "its connection was removed");
+            self.fail(earlier.unwrap_or_else(removed), now, changes);
         }
         Applied::Yes
     }

@@ -83,6 +83,7 @@ impl State {
     /// Records the start of an attempt by `node` and returns its index. The caller has checked that it can start.
     pub fn begin_attempt(&mut self, node: NodeId, now: Timestamp, changes: &mut Vec<Change>) -> usize {
         let index = self.detail.attempts.len();
+        self.detail.next_channel = None;
         self.detail.attempts.push(Attempt {
             channel: self.route.channel,
             connection: self.route.connection,

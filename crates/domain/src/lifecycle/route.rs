@@ -68,6 +68,7 @@ impl State {
 
     pub(super) fn fall_back(&mut self, due_at: Timestamp) {
         if let Some(route) = self.detail.fallback.take() {
+            self.detail.next_channel = Some(route.channel).filter(|_| !self.detail.attempts.is_empty());
             self.route = route;
         }
         self.wait = Wait::Attempt { due_at };
@@ -83,9 +84,13 @@ impl State {
         self.fence += 1;
         self.wait = Wait::Nothing;
         let newest = self.detail.attempts.len().checked_sub(1);
-        // Another attempt was accepted and not refused since: the status is the best over all attempts.
         let taken = self.detail.attempts.iter().any(|a| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered));
         if taken {
+            // The status is the best over all attempts: another one was accepted and not refused since. Its receipt may still come.
+            self.detail.drop_fallback();
+            if self.status < Status::Delivered {
+                self.await_receipt(limits::RECEIPT_WAIT, now);
+            }
             return;
         }
         self.detail.failure = Some(failure);

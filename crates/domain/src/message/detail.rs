@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::{Attempt, Failure, OnUnknown, Route};
 use super::money::{Cost, Money};
 use crate::id::{BroadcastContactId, BroadcastId};
-use crate::{authentication::Authentication, broadcast::RecipientQuietHours, country::Country, time::Timestamp};
+use crate::{authentication::Authentication, broadcast::RecipientQuietHours, channel::Channel, country::Country, time::Timestamp};
 
 /// The part of the state that no query filters by, stored as compact JSON.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct Detail {
     /// The sender's number or address on that route, if it is not that of the message.
     #[serde(rename = "ff", default, skip_serializing_if = "Option::is_none")]
     pub fallback_from: Option<String>,
+    /// Channel of the fallback, from when the message takes it after an attempt by the first route until its own first attempt.
+    #[serde(rename = "nc", default, skip_serializing_if = "Option::is_none")]
+    pub next_channel: Option<Channel>,
     /// What to do after an attempt with an unknown outcome.
     #[serde(rename = "u", default, skip_serializing_if = "super::is_default")]
     pub on_unknown: OnUnknown,
@@ -70,9 +73,16 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Returns the sender's number or address on the fallback, once the message has taken it.
+    /// Returns the sender's number or address on the fallback, if the newest attempt went by it, or the first will.
     pub fn taken_fallback_from(&self) -> Option<&str> {
-        self.fallback_from.as_deref().filter(|_| self.fallback.is_none())
+        self.fallback_from.as_deref().filter(|_| self.fallback.is_none() && self.next_channel.is_none())
+    }
+
+    /// Drops the fallback: nothing will be sent by it.
+    pub(crate) fn drop_fallback(&mut self) {
+        if self.fallback.take().is_some() {
+            self.fallback_from = None;
+        }
     }
 
     /// Returns the provider's id of the newest attempt that has one, or of the inbound message.

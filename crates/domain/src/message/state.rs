@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::Route;
 use super::detail::Detail;
-use crate::channel::named;
+use crate::channel::{Channel, named};
 use crate::time::Timestamp;
 
 named! {
@@ -85,12 +85,17 @@ pub struct State {
     /// End of the validity.
     pub expires_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Route of the newest or next attempt.
+    /// Route of the next attempt, or of the newest if none follows.
     pub route: Route,
     pub detail: Detail,
 }
 
 impl State {
+    /// Returns the channel of the newest attempt, or of the first one to come.
+    pub fn channel(&self) -> Channel {
+        self.detail.attempts.last().map_or(self.route.channel, |attempt| attempt.channel)
+    }
+
     /// Returns whether the message is final.
     pub const fn is_final(&self) -> bool {
         matches!(self.wait, Wait::Nothing)

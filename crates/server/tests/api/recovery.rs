@@ -9,14 +9,16 @@ use async_trait::async_trait;
 use nuncio_channel::{
     Account, Adapter, AdapterFactory, Capabilities, Opened, Outcome, Registry, Scope, SendRequest, Services, TemplateApi,
 };
-use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Failure, FailureCode, Wait};
 use nuncio_domain::template::{Decision, Template};
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::{Channel, FieldError, MessageId, MessageType};
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::throttles::next;
+use crate::webhooks_edges::first_receipt;
 
 /// A provider with scripted responses. By default it accepts, and sends no receipts.
 #[derive(Clone, Debug)]
@@ -428,6 +430,37 @@ async fn what_waits_for_a_connection_that_was_removed_takes_its_fallback_or_fail
         let message = app.message(&id).await;
         assert_eq!((message["status"].as_str(), message["channel"].as_str()), (Some("delivered"), Some("sms")), "{message}");
         assert_eq!(app.message(&other).await["status"], "delivered");
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_whose_connection_was_removed_hides_nothing_of_the_first_route() {
+    for app in TestApp::on_each().await {
+        let mut ids = Vec::new();
+        for after in [60, 7_200] {
+            let body = json!({"to": "+12125550005", "text": "x", "channel": "whatsapp", "fallbackAfterSeconds": after});
+            ids.push(app.send_message(body).await);
+        }
+        app.drain().await;
+        remove(&app, "sms").await;
+        app.advance(Duration::from_secs(61)).await;
+        let refused = Failure::own(FailureCode::BlockedByRecipient, "the recipient blocked us");
+        first_receipt(&app, &ids[1], ReceiptKind::Failed(refused)).await;
+        app.drain().await;
+        let (sent, failed) = (app.message(&ids[0]).await, app.message(&ids[1]).await);
+        assert_eq!((&sent["status"], &sent["channel"]), (&json!("sent"), &json!("whatsapp")), "{sent}");
+        assert_eq!((&failed["status"], &failed["channel"]), (&json!("failed"), &json!("whatsapp")), "{failed}");
+        assert_eq!(failed["errorMessage"], "the recipient blocked us");
+        let found =
+            async |channel: &str| app.get(&format!("/v1/messages?channel={channel}")).await.json()["items"].as_array().map(Vec::len);
+        assert_eq!((found("whatsapp").await, found("sms").await), (Some(2), Some(0)));
+
+        // The accepted one is not final: its receipt may still come.
+        let message: MessageId = ids[0].parse().expect("an id");
+        let stored = app.store().read().await.expect("a reader").lookup_messages(app.tenant(), &[message]).await.expect("a look").remove(0);
+        assert!(matches!(stored.state.wait, Wait::Receipt { .. }), "{:?}", stored.state.wait);
+        first_receipt(&app, &ids[0], ReceiptKind::Delivered).await;
+        assert_eq!(app.message(&ids[0]).await["status"], "delivered");
     }
 }
 

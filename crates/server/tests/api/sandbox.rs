@@ -279,6 +279,25 @@ async fn no_receipt_in_time_falls_back() {
 
 // holds: messages.fallback_after
 #[tokio::test]
+async fn a_message_shows_its_fallback_when_that_is_tried() {
+    for app in TestApp::on_each().await {
+        let id = app.send_message(json!({"to": "+12125550017", "text": "x", "channel": "whatsapp", "fallbackAfterSeconds": 60})).await;
+        app.drain().await;
+        for _ in 0..5 {
+            app.advance(Duration::from_secs(10)).await;
+            let message = app.message(&id).await;
+            let listed = app.get("/v1/messages?channel=whatsapp").await.json()["items"].as_array().map(Vec::len);
+            assert_eq!((&message["channel"], listed), (&json!("whatsapp"), Some(1)), "{message}");
+        }
+        app.advance(Duration::from_secs(11)).await;
+        let message = app.message(&id).await;
+        let newest = message["attempts"].as_array().and_then(|attempts| attempts.last()).expect("an attempt");
+        assert_eq!((&message["channel"], &newest["channel"]), (&json!("sms"), &json!("sms")), "{message}");
+    }
+}
+
+// holds: messages.fallback_after
+#[tokio::test]
 async fn a_connection_that_takes_nothing_gives_way_to_the_fallback() {
     for app in TestApp::on_each().await {
         let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();

@@ -99,16 +99,21 @@ async fn an_event_shows_the_channel_of_its_time() {
 
         // The first attempt arrives late.
         app.clock.advance(Duration::from_secs(1));
-        let message: MessageId = id.parse().expect("an id");
-        let stored = app.store().read().await.expect("a reader").lookup_messages(app.tenant(), &[message]).await.expect("a look").remove(0);
-        let connection = stored.state.detail.attempts[0].connection;
-        let target = ReceiptTarget::Attempt { tenant: app.tenant(), message, attempt: Some(0), connection };
-        let receipt = ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, at: app.node.core.ids().clock.now(), raw: None };
-        app.node.events().record(receipt).await.expect("recorded");
+        first_receipt(&app, &id, ReceiptKind::Delivered).await;
         let (kind, last) = events(&app, &id).await.pop().expect("events");
         assert_eq!((kind.as_str(), last["channel"].as_str()), ("message.delivered", Some("sms")), "{last}");
         assert_eq!(channels_of_attempts(&last), ["whatsapp", "sms"], "{last}");
     }
+}
+
+/// Records a receipt of the first attempt of a message.
+pub(crate) async fn first_receipt(app: &TestApp, id: &str, kind: ReceiptKind) {
+    let message: MessageId = id.parse().expect("an id");
+    let stored = app.store().read().await.expect("a reader").lookup_messages(app.tenant(), &[message]).await.expect("a look").remove(0);
+    let connection = stored.state.detail.attempts[0].connection;
+    let target = ReceiptTarget::Attempt { tenant: app.tenant(), message, attempt: Some(0), connection };
+    let receipt = ProviderEvent::Receipt { target, kind, at: app.node.core.ids().clock.now(), raw: None };
+    app.node.events().record(receipt).await.expect("recorded");
 }
 
 /// Creates an invitation and cancels it, which is an event without a sender.
