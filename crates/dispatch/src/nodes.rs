@@ -319,7 +319,7 @@ impl Shared {
         Step::Recover { node, retry_in: retry::after(0, None, &*self.ids.entropy) }
     }
 
-    /// Holds all messages that wait for an attempt or were being sent.
+    /// Holds all messages that wait for an attempt, were being sent, or would fall back if no receipt came.
     async fn hold_all(&self) -> Result<()> {
         let hold = || Step::Hold { reason: HeldReason::StaleDatabase };
         let mut held = 0;
@@ -328,6 +328,16 @@ impl Shared {
         }
         for shard in 0..SHARDS {
             held += self.step_selection(Selection::WaitingIn(shard), hold).await?;
+            let mut before = None;
+            loop {
+                let page = self.store.read().await?.messages_awaiting_receipts(shard, before).await?;
+                let Some(page) = page else { break };
+                let falling = page.messages.iter().filter(|waiting| waiting.falls_back);
+                for outcome in join_all(falling.map(|waiting| self.step(&waiting.message, hold()))).await {
+                    held += u64::from(outcome?);
+                }
+                before = Some(page.next);
+            }
         }
         if held > 0 {
             tracing::warn!(held, "database was last used more than an hour ago; held its unfinished messages (nuncio held list)");

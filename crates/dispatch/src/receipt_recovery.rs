@@ -52,8 +52,8 @@ impl Shared {
         while let Some((shard, before)) = scan.next.filter(|_| pages < PAGES && !self.is_stopping()) {
             let page = self.store.read().await?.messages_awaiting_receipts(shard, before).await?;
             pages += usize::from(page.is_some());
-            for (message, _) in page.iter().flat_map(|page| &page.messages).filter(|(_, kind)| kinds.contains(&kind.as_str())) {
-                self.ask_for_receipt(message).await?;
+            for waiting in page.iter().flat_map(|page| &page.messages).filter(|waiting| kinds.contains(&waiting.provider.as_str())) {
+                self.ask_for_receipt(&waiting.message).await?;
                 asked = true;
             }
             scan.next = match page {

@@ -18,10 +18,19 @@ pub struct AgendaPlace {
 /// Messages waiting for a receipt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AwaitingReceipts {
-    /// Each with the kind of its provider.
-    pub messages: Vec<(DueMessage, String)>,
+    pub messages: Vec<AwaitingReceipt>,
     /// Cursor for the next call.
     pub next: AgendaPlace,
+}
+
+/// A message waiting for a receipt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AwaitingReceipt {
+    pub message: DueMessage,
+    /// Kind of its provider.
+    pub provider: String,
+    /// Whether its fallback follows if none comes in time.
+    pub falls_back: bool,
 }
 
 /// A message that is due for processing.

@@ -44,7 +44,7 @@ mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, IdempotentOperation};
 pub use addresses::{Address, AddressRepo, ChannelMetrics, MetricDelta, MetricRow};
-pub use agenda::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Skip};
+pub use agenda::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipt, AwaitingReceipts, Due, DueMessage, Skip};
 pub use audit::AuditRepo;
 pub use broadcasts::{
     BroadcastClick, BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks,

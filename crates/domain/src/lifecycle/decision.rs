@@ -34,7 +34,7 @@ impl State {
                 self.fence += 1;
                 self.fall_back(now);
             }
-            Wait::Receipt { .. } if self.can_fall_back(now) && self.detail.fallback_after_seconds.is_some() => {
+            Wait::Receipt { .. } if self.falls_back_without_receipt(now) => {
                 self.fence += 1;
                 self.fall_back(now);
             }
@@ -73,7 +73,12 @@ impl State {
 
     pub(super) fn hold(&mut self, reason: HeldReason, now: Timestamp) -> Applied {
         let arrived = matches!(self.status, Status::Delivered | Status::Read);
-        if arrived || matches!(self.wait, Wait::Held { .. } | Wait::Receipt { .. } | Wait::Nothing) {
+        let sends_more = match self.wait {
+            Wait::Attempt { .. } | Wait::Owned { .. } => true,
+            Wait::Receipt { .. } => self.falls_back_without_receipt(now),
+            Wait::Held { .. } | Wait::Nothing => false,
+        };
+        if arrived || !sends_more {
             return Applied::Lost;
         }
         self.fence += 1;
@@ -168,10 +173,17 @@ impl State {
                 if self.status == Status::Scheduled {
                     self.raise(Status::Queued, now, None, changes);
                 }
-                self.wait = Wait::Attempt { due_at: now };
+                if self.accepted_by_route() && self.can_fall_back(now) {
+                    self.fall_back(now);
+                } else {
+                    self.wait = Wait::Attempt { due_at: now };
+                }
             }
             Resolution::Sent => {
                 self.wait = Wait::Nothing;
+                if self.accepted_by_route() {
+                    self.detail.drop_fallback(); // it is what was sent
+                }
                 let newest = self.detail.attempts.len().checked_sub(1);
                 if let Some(attempt) = self.detail.attempts.last_mut() {
                     attempt.status = AttemptStatus::Accepted;

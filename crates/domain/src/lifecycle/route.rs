@@ -66,6 +66,11 @@ impl State {
         self.detail.fallback.is_some() && now < self.expires_at && !is_settled
     }
 
+    /// Returns whether the fallback follows the wait for a receipt.
+    pub(super) fn falls_back_without_receipt(&self, now: Timestamp) -> bool {
+        self.detail.fallback_after_seconds.is_some() && self.can_fall_back(now)
+    }
+
     pub(super) fn fall_back(&mut self, due_at: Timestamp) {
         if let Some(route) = self.detail.fallback.take() {
             self.detail.next_channel = Some(route.channel).filter(|_| !self.detail.attempts.is_empty());

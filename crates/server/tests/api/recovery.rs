@@ -377,6 +377,41 @@ async fn a_start_that_ends_while_it_holds_leaves_the_rest_to_be_held() {
     }
 }
 
+/// The fallback may have been sent after the copy was made; what only waits for its receipt sends nothing.
+#[tokio::test]
+async fn a_restored_database_sends_no_fallback_without_a_decision() {
+    for mut app in TestApp::on_each().await {
+        let mut ids = Vec::new();
+        for fallback_after in [json!(60), json!(60), json!(60), Value::Null] {
+            let body = json!({"to": "+12125550005", "text": "x", "channel": "whatsapp", "fallbackAfterSeconds": fallback_after});
+            ids.push(app.send_message(body).await);
+        }
+        app.drain().await;
+        app.clock.advance(Duration::from_secs(7_200));
+        app.crash().await;
+        app.advance(Duration::from_secs(120)).await;
+        let shown = async |id: &str| {
+            let message = app.message(id).await;
+            let attempts = message["attempts"].as_array().map_or(0, Vec::len);
+            (message["status"].clone(), message["heldReason"].clone(), message["channel"].clone(), attempts)
+        };
+        for id in &ids[..3] {
+            assert_eq!(shown(id).await, (json!("sent"), json!("stale_database"), json!("whatsapp"), 1));
+        }
+        assert_eq!(shown(&ids[3]).await, (json!("sent"), Value::Null, json!("whatsapp"), 1));
+
+        // The first was not sent by SMS, the second was; the third arrived after all.
+        for (id, action) in ids.iter().zip(["resend", "sent"]) {
+            app.post(&format!("/v1/messages/{id}/resolve"), json!({"action": action})).await.expect(200);
+        }
+        first_receipt(&app, &ids[2], ReceiptKind::Delivered).await;
+        app.advance(Duration::from_secs(120)).await;
+        assert_eq!(shown(&ids[0]).await, (json!("sent"), Value::Null, json!("sms"), 2));
+        assert_eq!(shown(&ids[1]).await, (json!("sent"), Value::Null, json!("whatsapp"), 1));
+        assert_eq!(shown(&ids[2]).await, (json!("delivered"), Value::Null, json!("whatsapp"), 1));
+    }
+}
+
 /// Its clock may be wrong until it is set, while other nodes are at work.
 #[tokio::test]
 async fn whether_a_database_with_a_clock_is_stale_is_told_by_that_clock() {

@@ -427,8 +427,8 @@ pub(crate) async fn what_awaits_a_receipt_is_walked_newest_first(h: &Harness) {
         let mut before = None;
         while let Some(page) = h.read().await.messages_awaiting_receipts(shard, before).await.unwrap() {
             before = Some(page.next);
-            assert!(page.messages.iter().all(|(message, kind)| matches!(message.wait, Some(Wait::Receipt { .. })) && kind == "sim"));
-            let of_page: Vec<_> = page.messages.iter().map(|(message, _)| message.id).collect();
+            assert!(page.messages.iter().all(|m| matches!(m.message.wait, Some(Wait::Receipt { .. })) && m.provider == "sim"));
+            let of_page: Vec<_> = page.messages.iter().map(|waiting| waiting.message.id).collect();
             assert!(of_page.iter().all(|id| !walked.contains(id)), "once each");
             walked.extend(of_page);
         }

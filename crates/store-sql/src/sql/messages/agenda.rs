@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::message::NodeId;
 use nuncio_domain::{ConnectionId, MessageId, SenderId, TenantId, Timestamp};
-use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipts, Due, DueMessage, Result, Skip};
+use nuncio_store::{AgendaKey, AgendaPlace, AgendaRepo, AwaitingReceipt, AwaitingReceipts, Due, DueMessage, Result, Skip};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -194,8 +194,8 @@ impl AgendaRepo for SqlTx {
         let mut waiting: Vec<DueRow> = guarded_by(self, &rows).await?.into_iter().filter(|row| row.wait == 3).collect();
         waiting.sort_unstable_by_key(|row| std::cmp::Reverse((row.due_at, row.id)));
         let messages = waiting.into_iter().map(|mut row| {
-            let provider = std::mem::take(&mut row.provider);
-            (row.decode(), provider)
+            let (provider, falls_back) = (std::mem::take(&mut row.provider), row.falls_back);
+            AwaitingReceipt { message: row.decode(), provider, falls_back }
         });
         Ok(Some(AwaitingReceipts { messages: messages.collect(), next }))
     }
