@@ -331,7 +331,9 @@ fn check_step((before, after): (&State, &State), applied: Applied, act: &Act, to
     assert_eq!(previous, after.status, "what is told ends where the message is");
     let words = |error: &Option<Failure>| error.as_ref().is_some_and(|f| f.message != f.code.as_str());
     assert!(!after.detail.erased || !matches!(after.wait, Wait::Attempt { .. } | Wait::Held { .. }), "nothing more is sent");
-    assert!(!after.detail.erased || !after.detail.attempts.iter().any(|a| words(&a.error)), "no words are kept");
+    let of_attempts = after.detail.attempts.iter().flat_map(|a| std::iter::once(a).chain(a.superseded.iter().map(|(_, a)| a)));
+    let kept = of_attempts.map(|a| &a.error).chain([&after.detail.failure, &after.detail.superseded]).any(words);
+    assert!(!after.detail.erased || !kept, "no words are kept");
     let (channel, next) = (after.channel(), after.detail.next_channel);
     assert_eq!(next.unwrap_or(channel), after.route.channel, "what is stored as its channel says the route's");
     match act {
@@ -381,6 +383,9 @@ fn after(told: &[ReceiptKind], answer_at: usize, receipts: Receipts) -> State {
         }
         check_state(&life.state);
     }
+    // What was shown on the way depends on the order.
+    life.state.detail.superseded = None;
+    life.state.detail.attempts[0].superseded.clear();
     life.state
 }
 

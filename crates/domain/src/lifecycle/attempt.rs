@@ -235,8 +235,8 @@ impl State {
             at = *self.detail.read_at.get_or_insert(at.max(delivered));
         }
         let status = if read { Status::Read } else { Status::Delivered };
-        if self.status < status {
-            self.detail.failure = None;
+        if self.status < status && self.detail.failure.is_some() {
+            self.detail.superseded = self.detail.failure.take();
         }
         self.raise(status, at, Some(index), changes);
         if !matches!(self.wait, Wait::Owned { .. } | Wait::Nothing) {

@@ -155,6 +155,7 @@ impl State {
         }
         self.detail.provider_id = None;
         strip_provider_text(&mut self.detail.failure);
+        strip_provider_text(&mut self.detail.superseded);
         for change in &mut changes[seen..] {
             change.strip_provider_text();
         }
@@ -169,7 +170,11 @@ impl State {
             Resolution::Resend => {
                 // After a human decision, the age of the schedule no longer matters and the validity starts again.
                 let validity = Duration::from_secs(limits::VALIDITY_DEFAULT);
-                self.expires_at = self.expires_at.max(now.plus(validity));
+                let end = self.expires_at.max(now.plus(validity));
+                if end != self.expires_at {
+                    self.detail.extended.push((self.version, self.expires_at));
+                    self.expires_at = end;
+                }
                 if self.status == Status::Scheduled {
                     self.raise(Status::Queued, now, None, changes);
                 }

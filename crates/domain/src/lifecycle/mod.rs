@@ -59,8 +59,9 @@ impl Change {
 
 /// Strips what may identify the recipient: provider text, and the provider's id, which some derive from the phone number.
 fn strip_recipient_data(attempt: &mut Attempt) -> bool {
+    let earlier = attempt.superseded.iter_mut().fold(false, |any, (_, earlier)| strip_recipient_data(earlier) | any);
     let known = attempt.provider_message_id.take().is_some();
-    strip_provider_text(&mut attempt.error) | known
+    strip_provider_text(&mut attempt.error) | known | earlier
 }
 
 /// Reduces a failure to its code.
@@ -95,6 +96,7 @@ impl State {
             parts: 0,
             arrived: 0,
             error: None,
+            superseded: Vec::new(),
         });
         self.note_duplicate();
         self.wait = Wait::Owned { node };
@@ -106,6 +108,7 @@ impl State {
     /// Applies `step` at `now` and appends the changes to publish to `changes`.
     pub fn apply(&mut self, step: &Step, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
         let seen = changes.len();
+        let (version, before) = (self.version, self.correctable());
         let applied = match step {
             Step::Start { node, fence, suppressed, pause } => self.start((*node, *fence), *suppressed, *pause, now, changes),
             Step::Settle { attempt, fence, outcome, receipts, retry_in, receipt_wait } => {
@@ -122,6 +125,7 @@ impl State {
             Step::Erase => self.erase(),
             Step::Resolve { action } => self.resolve(*action, now, changes),
         };
+        self.note_corrections(version, before);
         if self.detail.erased {
             self.enforce_erasure(seen, now, changes);
         }
@@ -130,6 +134,25 @@ impl State {
             self.settle_money();
         }
         applied
+    }
+
+    /// Returns the attempts if events may need what they are now: an only one that was not corrected is in its changes.
+    fn correctable(&self) -> Vec<Attempt> {
+        let attempts = &self.detail.attempts;
+        let has_result = |attempt: &Attempt| matches!(attempt.status, AttemptStatus::Failed | AttemptStatus::Unknown);
+        if attempts.len() > 1 || attempts.iter().any(has_result) { attempts.clone() } else { Vec::new() }
+    }
+
+    /// Keeps what a step has corrected in `before`, the attempts of this version.
+    fn note_corrections(&mut self, version: i64, before: Vec<Attempt>) {
+        for (mut earlier, attempt) in before.into_iter().zip(&mut self.detail.attempts) {
+            let is_same = (earlier.status, &earlier.error) == (attempt.status, &attempt.error);
+            if earlier.status == AttemptStatus::Started || is_same {
+                continue;
+            }
+            earlier.superseded.clear();
+            attempt.superseded.push((version, earlier));
+        }
     }
 
     /// Marks a possible duplicate.
@@ -159,7 +182,7 @@ impl State {
             status: to,
             previous: Some(previous),
             at,
-            attempt: attempt.and_then(|i| self.detail.attempts.get(i).map(|a| (i, a.clone()))),
+            attempt: attempt.and_then(|i| self.detail.attempts.get(i).map(|a| (i, Attempt { superseded: Vec::new(), ..a.clone() }))),
             failure: self.detail.failure.clone(),
             cost: self.detail.cost,
             possible_duplicate: self.detail.possible_duplicate,

@@ -107,6 +107,16 @@ pub struct Attempt {
     /// Failure, if it failed.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// What it was before each correction of its result, with the version of the message until then; for events of that time.
+    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
+    pub superseded: Vec<(i64, Self)>,
+}
+
+impl Attempt {
+    /// Returns the attempt as it was when the message had this version; results of the first attempt alone are in the changes themselves.
+    pub fn as_of(&self, version: i64) -> &Self {
+        self.superseded.iter().find(|(until, _)| *until >= version).map_or(self, |(_, attempt)| attempt)
+    }
 }
 
 /// A failure reason.

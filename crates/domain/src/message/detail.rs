@@ -30,6 +30,12 @@ pub struct Detail {
     pub fallback_after_seconds: Option<u64>,
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// The failure of a message that arrived after all, for events of the time before.
+    #[serde(rename = "sf", default, skip_serializing_if = "Option::is_none")]
+    pub superseded: Option<Failure>,
+    /// The ends of the validity that a resend replaced, each with the version of the message until then; for events of that time.
+    #[serde(rename = "ex", default, skip_serializing_if = "Vec::is_empty")]
+    pub extended: Vec<(i64, Timestamp)>,
     /// Actual cost.
     #[serde(rename = "co", with = "super::money::stored_cost::option", default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

@@ -106,6 +106,37 @@ async fn an_event_shows_the_channel_of_its_time() {
     }
 }
 
+// holds: webhooks.events
+#[tokio::test]
+async fn an_event_stays_as_it_was_whatever_happens_later() {
+    for app in TestApp::on_each().await {
+        let corrected = app.send_message(json!({"to": "+12125550016", "text": "x", "channel": "sms"})).await;
+        let resent = app.send_message(json!({"to": "+12125550008", "text": "x", "channel": "sms", "onUnknown": "hold"})).await;
+        // The first attempt of this one is unknown, and arrived as it turns out, as did the second.
+        let twice = app.send_message(json!({"to": "+12125550008", "text": "x", "channel": "sms"})).await;
+        app.drain().await;
+        app.advance(Duration::from_secs(7)).await;
+        let ids = [corrected, resent, twice];
+        let all = async || [events(&app, &ids[0]).await, events(&app, &ids[1]).await, events(&app, &ids[2]).await];
+        let before = all().await;
+        let (kind, failed) = before[0].last().expect("events");
+        assert_eq!((kind.as_str(), &failed["attempts"][0]["status"]), ("message.failed", &json!("failed")), "{failed}");
+        assert!(failed["errorMessage"].as_str().is_some_and(|text| text != failed["errorCode"]), "{failed}");
+        let (kind, arrived) = before[2].last().expect("events");
+        assert_eq!((kind.as_str(), &arrived["attempts"][0]["status"]), ("message.delivered", &json!("unknown")), "{arrived}");
+
+        app.advance(Duration::from_secs(31)).await;
+        app.post(&format!("/v1/messages/{}/resolve", ids[1]), json!({"action": "resend"})).await.expect(200);
+        app.drain().await;
+        first_receipt(&app, &ids[2], ReceiptKind::Delivered).await;
+        for (id, before) in ids.iter().zip(before) {
+            assert_eq!(app.message(id).await["status"], "delivered");
+            let now = events(&app, id).await;
+            assert_eq!(now[..before.len()], before[..]);
+        }
+    }
+}
+
 /// Records a receipt of the first attempt of a message.
 pub(crate) async fn first_receipt(app: &TestApp, id: &str, kind: ReceiptKind) {
     let message: MessageId = id.parse().expect("an id");

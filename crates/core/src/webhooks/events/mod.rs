@@ -8,7 +8,7 @@ use nuncio_domain::config::TenantConfig;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::Change;
-use nuncio_domain::message::{Attempt, Failure, Message, Route, Status, Wait};
+use nuncio_domain::message::{Attempt, AttemptStatus, Failure, Message, Route, Status, Wait};
 use nuncio_domain::{ContactId, Environment, EventId, MessageId, ProjectId, SenderId, TenantId, Timestamp};
 use nuncio_store::{LogEntry, LogPayload, Position, Tx};
 use serde::Serialize;
@@ -103,7 +103,7 @@ pub async fn build_events(
             LogPayload::Message(changes) => {
                 let Some((message, contact)) = messages.get(&entry.resource) else { continue };
                 for (change, sequence) in changes.iter().zip(entry.sequence..).filter(|(change, _)| wants_any(change)) {
-                    let view = MessageView::new(&as_of(message, change), config.environment, *contact);
+                    let view = MessageView::new(&as_of(message, change, sequence), config.environment, *contact);
                     let data = EventData::Message { message: Box::new(view), previous_status: change.previous };
                     for event_type in types_of(change).into_iter().flatten().filter(|event_type| wants(*event_type)) {
                         let head = (event_type, Some(message.sender), sequence, change.at);
@@ -182,57 +182,71 @@ fn in_words<'a>(failure: &Failure, known: impl IntoIterator<Item = Option<&'a Fa
     known.into_iter().flatten().find(same).unwrap_or(failure).clone()
 }
 
-/// Returns the message as of `change`, undoing later changes as far as possible. The log has neither provider texts nor provider ids: these
+/// Returns the message as of `change`, which brought it to the version `sequence`. The log has neither provider texts nor provider ids: these
 /// are the message's, until it is erased.
-fn as_of(message: &Message, change: &Change) -> Message {
+fn as_of(message: &Message, change: &Change, sequence: i64) -> Message {
     let mut then = message.clone();
     let state = &mut then.state;
-    let made = change.attempt.as_ref().and_then(|(index, _)| message.state.detail.attempts.get(*index));
-    let errors = [made.and_then(|attempt| attempt.error.as_ref()), message.state.detail.failure.as_ref()];
     state.status = change.status;
     state.updated_at = change.at;
     state.wait = Wait::Nothing;
     let detail = &mut state.detail;
-    detail.failure = change.failure.as_ref().map(|failure| in_words(failure, errors));
+    if let Some((_, end)) = detail.extended.iter().find(|(until, _)| *until >= sequence) {
+        state.expires_at = *end;
+    }
+    detail.attempts = attempts_then(&detail.attempts, change, sequence);
+    let made = change.attempt.as_ref().and_then(|(index, _)| detail.attempts.get(*index));
+    let known = [detail.failure.as_ref(), detail.superseded.as_ref(), made.and_then(|attempt| attempt.error.as_ref())];
+    detail.failure = change.failure.as_ref().map(|failure| in_words(failure, known));
     detail.cost = change.cost;
     detail.possible_duplicate = change.possible_duplicate;
-    let not_yet = |reached: Status, at: Option<Timestamp>| change.status < reached || at.is_some_and(|at| at > change.at);
+    // A message that failed had got as far as its status before.
+    let furthest = match change.status {
+        Status::Failed | Status::Cancelled => change.previous.unwrap_or(change.status),
+        status => status,
+    };
     for (reached, moment) in
         [(Status::Sent, &mut detail.sent_at), (Status::Delivered, &mut detail.delivered_at), (Status::Read, &mut detail.read_at)]
     {
-        if not_yet(reached, *moment) {
-            *moment = None;
-        }
+        moment.take_if(|at| furthest < reached || *at > change.at);
     }
-    match &change.attempt {
-        Some((index, attempt)) => {
-            // An attempt that began in the millisecond of the change followed it.
-            let later = detail.attempts.split_off((index + 1).min(detail.attempts.len()));
-            detail.attempts.extend(later.into_iter().filter(|attempt| attempt.started_at < change.at));
-            if let Some(made) = detail.attempts.get_mut(*index) {
-                let known = std::mem::replace(made, attempt.clone());
-                made.provider_message_id = known.provider_message_id.filter(|_| made.finished_at.is_some());
-                made.error = made.error.take().map(|error| in_words(&error, [known.error.as_ref()]));
-            }
-        }
-        // Accepted, but not started yet.
-        None if change.previous.is_none() => detail.attempts.clear(),
-        None => detail.attempts.retain(|attempt| attempt.started_at <= change.at),
-    }
-    if let Some(route) = route_then(message, &state.detail.attempts, change.status) {
+    if let Some(route) = route_then(message, &detail.attempts) {
         // The message went on to its fallback later.
-        state.detail.fallback = Some(std::mem::replace(&mut state.route, route));
+        detail.fallback = Some(std::mem::replace(&mut state.route, route));
     }
     then
 }
 
+/// Returns the attempts that there were, as they were: the one of the change from the log, others without later results and corrections.
+fn attempts_then(attempts: &[Attempt], change: &Change, sequence: i64) -> Vec<Attempt> {
+    let newest = change.attempt.as_ref().map(|(index, _)| *index);
+    let was_there = |(index, attempt): &(usize, &Attempt)| match newest {
+        // An attempt that began in the millisecond of the change followed it.
+        Some(newest) => *index <= newest || attempt.started_at < change.at,
+        // Accepted, but not started yet.
+        None => change.previous.is_some() && attempt.started_at <= change.at,
+    };
+    let then = attempts.iter().enumerate().filter(was_there).map(|(index, attempt)| {
+        let known = attempt.as_of(sequence);
+        match &change.attempt {
+            Some((of_change, logged)) if *of_change == index => Attempt {
+                provider_message_id: known.provider_message_id.clone().filter(|_| logged.finished_at.is_some()),
+                error: logged.error.as_ref().map(|error| in_words(error, [known.error.as_ref()])),
+                ..logged.clone()
+            },
+            _ if known.finished_at.is_some_and(|at| at > change.at) => {
+                Attempt { status: AttemptStatus::Started, finished_at: None, provider_message_id: None, error: None, ..known.clone() }
+            }
+            _ => known.clone(),
+        }
+    });
+    then.collect()
+}
+
 /// Returns the route of the newest of the attempts that there were, or of the one that followed, if it is not the route that the message
-/// has now. A message that ended before it went by its last route has that one all the same.
-fn route_then(message: &Message, attempts: &[Attempt], status: Status) -> Option<Route> {
+/// has now.
+fn route_then(message: &Message, attempts: &[Attempt]) -> Option<Route> {
     let (made, now) = (&message.state.detail.attempts, &message.state.route);
-    if matches!(status, Status::Failed | Status::Cancelled) && attempts.len() == made.len() {
-        return None;
-    }
     let Attempt { channel, connection, provider, .. } = attempts.last().or(made.first())?;
     let is_other = (*channel, *connection) != (now.channel, now.connection);
     is_other.then(|| Route { channel: *channel, connection: *connection, provider: provider.clone() })
