@@ -13,7 +13,7 @@ pub(crate) fn shown(message: &MessageView) -> String {
 /// Returns what a message says: its text, or that of its HTML, and its other content in words; `None` if there is nothing.
 pub(crate) fn said(message: &MessageView) -> Option<String> {
     let own = message.text.clone().filter(|text| !text.trim().is_empty());
-    let text = own.or_else(|| message.html_body.as_deref().map(of_html).filter(|text| !text.is_empty()));
+    let text = own.or_else(|| message.html_body.as_deref().map(text_of_html).filter(|text| !text.is_empty()));
     // A template that was sent as text needs no other words.
     let is_told = text.is_some() && message.message_type == MessageType::Template;
     let other = kind(message.message_type, message.content.as_deref()).filter(|_| !is_told);
@@ -57,13 +57,6 @@ fn details(message_type: MessageType, content: &Content) -> Vec<String> {
         MessageType::Template => content.template_variables.iter().flat_map(|values| values.values().cloned()).collect(),
         _ => content.filename.iter().cloned().collect(),
     }
-}
-
-/// Returns the text that readers of HTML see, without empty lines.
-pub(crate) fn of_html(html: &str) -> String {
-    let text = text_of_html(html);
-    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

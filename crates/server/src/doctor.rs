@@ -24,7 +24,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
     if unguarded > 0 {
         findings.push(format!("{unguarded} messages are stuck; please report this as a bug, with the log"));
     }
-    let mut uneven = false;
+    let (mut uneven, mut escalated) = (false, 0);
     let held = held_messages(core, None, PAGE).await?.len();
     if held > 0 {
         let what = match held {
@@ -52,6 +52,7 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
                     project.name
                 ));
             }
+            escalated += core.broadcasts().escalated(world.tenant).await?.len();
             if !core.billing().is_balanced(world.tenant).await? {
                 uneven = true;
                 findings.push(format!(
@@ -83,6 +84,10 @@ pub(crate) async fn examine(core: &Core) -> Result<CommandOutput> {
                 }
             }
         }
+    }
+    if escalated > 0 {
+        let what = if escalated == 1 { "broadcast waits" } else { "broadcasts wait" };
+        findings.push(format!("{escalated} {what} for your review; see `nuncio reviews list`, decide with `nuncio reviews approve`"));
     }
     let text = if findings.is_empty() {
         "no problems found".to_owned()

@@ -1,7 +1,7 @@
 //! `nuncio reviews`: broadcasts that wait for a human review.
 
 use nuncio_core::Core;
-use nuncio_core::broadcasts::BroadcastView;
+use nuncio_core::broadcasts::{BroadcastView, EscalatedBroadcast};
 use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::Project;
 use nuncio_domain::{Environment, Error, ErrorCode, Result, TenantId};
@@ -11,24 +11,32 @@ use crate::answer::CommandOutput;
 
 const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
 
-/// Lists escalated broadcasts of both environments.
-pub(crate) async fn list(core: &Core, project: &Project) -> Result<CommandOutput> {
+/// Lists escalated broadcasts of both environments of these projects.
+pub(crate) async fn list(core: &Core, projects: &[Project]) -> Result<CommandOutput> {
     let (mut json, mut text) = (Vec::new(), Vec::new());
-    for environment in WORLDS {
-        for broadcast in core.broadcasts().escalated(project.tenant(environment)).await? {
-            text.push(describe(&broadcast, environment));
-            json.push(json!({"environment": environment, "broadcast": broadcast}));
+    for (project, environment) in worlds(projects) {
+        for escalated in core.broadcasts().escalated_content(project.tenant(environment)).await? {
+            text.push(describe(&escalated, project, environment));
+            let mut item = json!(escalated);
+            (item["project"], item["environment"]) = (json!(project.name), json!(environment));
+            json.push(item);
         }
     }
     let text = if text.is_empty() { "no broadcasts to review".to_owned() } else { text.join("\n") };
     Ok(CommandOutput::new(json.into(), text))
 }
 
-fn describe(broadcast: &BroadcastView, environment: Environment) -> String {
+fn worlds(projects: &[Project]) -> impl Iterator<Item = (&Project, Environment)> {
+    projects.iter().flat_map(|project| WORLDS.map(|environment| (project, environment)))
+}
+
+fn describe(escalated: &EscalatedBroadcast, project: &Project, environment: Environment) -> String {
+    let EscalatedBroadcast { broadcast, subjects, texts, html_texts } = escalated;
     let BroadcastView { id, name, channel, total_contacts, .. } = broadcast;
-    let mut out = format!("{id}  {}  {name:?}  {channel}, {total_contacts} contacts", environment.as_str());
-    if let Some(text) = &broadcast.text {
-        out.push_str(&format!("\n  text: {text:?}"));
+    let project = &project.name;
+    let mut out = format!("{id}  {project:?} {}  {name:?}  {channel}, {total_contacts} contacts", environment.as_str());
+    for (what, lines) in [("subject", subjects), ("text", texts), ("html", html_texts)] {
+        lines.iter().for_each(|line| out.push_str(&format!("\n  {what}: {line:?}")));
     }
     if let Some(review) = &broadcast.review_result {
         out.push_str(&format!("\n  review: {}", review.reasoning));
@@ -38,8 +46,8 @@ fn describe(broadcast: &BroadcastView, environment: Environment) -> String {
 }
 
 /// Approves a broadcast, or refuses it permanently.
-pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bool, reason: Option<&str>) -> Result<CommandOutput> {
-    for environment in WORLDS {
+pub(crate) async fn decide(core: &Core, projects: &[Project], id: &str, approve: bool, reason: Option<&str>) -> Result<CommandOutput> {
+    for (project, environment) in worlds(projects) {
         match core.broadcasts().decide_review(project.tenant(environment), id, approve, reason).await {
             Ok(broadcast) => {
                 let text = format!("{} is {} now", broadcast.id, broadcast.status);

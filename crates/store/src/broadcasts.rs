@@ -52,6 +52,8 @@ pub struct DueBroadcast {
     pub due_at: Timestamp,
     /// The last recipient processed; `None` before the first.
     pub cursor: Option<BroadcastContactId>,
+    /// Whether there was money or storage for none in the last round.
+    pub starved: bool,
 }
 
 /// A tracked link of a broadcast.

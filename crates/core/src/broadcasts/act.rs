@@ -86,14 +86,7 @@ impl Broadcasts<'_> {
     /// Requests a decision by a person about a rejected broadcast.
     pub async fn escalate(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::EscalateBroadcast)?;
-        self.act_on(caller, id, BroadcastAction::Escalate, |broadcast, _| {
-            let was_edited = broadcast.standing(&fingerprint(broadcast)).edited;
-            if let Some(review) = broadcast.body.review.as_mut().filter(|_| was_edited) {
-                review.reasoning = format!("The content was changed after this review. {}", review.reasoning);
-            }
-            Ok(())
-        })
-        .await
+        self.act_on(caller, id, BroadcastAction::Escalate, |_, _| Ok(())).await
     }
 
     /// Submits the edited content of a rejected broadcast for review.
@@ -112,7 +105,8 @@ impl Broadcasts<'_> {
     ) -> Result<BroadcastView> {
         for _ in 0..TRIES {
             let broadcast = self.find(tenant, id).await?;
-            apply(broadcast.standing(&fingerprint(&broadcast)), action)?;
+            let template = content::template(&mut *self.inner.store.read().await?, &broadcast).await?;
+            apply(broadcast.standing(&fingerprint(&broadcast, template.as_ref())), action)?;
             Error::if_any(check::check_complete(&broadcast, self.ids().clock.now()))?;
             self.ensure_sendable(&broadcast).await?;
             self.require_values(&broadcast).await?;

@@ -6,7 +6,7 @@ use nuncio_domain::{BroadcastId, Error, ErrorCode, Micros, Result, TenantId, Tim
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
-use super::content::{fingerprint, keep_template};
+use super::content::{self, fingerprint, keep_template};
 use super::money::{self, Estimate};
 use super::view::{BroadcastView, through};
 use super::{Broadcasts, links};
@@ -46,10 +46,15 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.begin().await?;
             let before = tx.find_broadcast(tenant, id).await?.ok_or_else(|| Error::not_found("broadcast"))?;
             let action = action(&before);
-            let mut path = apply(before.standing(&fingerprint(&before)), action)?;
+            let template = content::template(&mut *tx, &before).await?;
+            let standing = before.standing(&fingerprint(&before, template.as_ref()));
+            let mut path = apply(standing, action)?;
             let mut broadcast = before.clone();
             edit(&mut broadcast, now)?;
-            if keep_template(&mut *tx, &mut broadcast, action).await? {
+            if action == BroadcastAction::Escalate && standing.edited {
+                note_edit(&mut broadcast);
+            }
+            if keep_template(&mut broadcast, template, action)? {
                 path.clear();
             }
             broadcast.updated_at = now;
@@ -111,6 +116,13 @@ const fn verb(operation: BroadcastAction) -> &'static str {
         BroadcastAction::Resume => "resume",
         BroadcastAction::Cancel => "cancel",
         _ => "update",
+    }
+}
+
+/// Tells the person who decides that the review was about other content.
+fn note_edit(broadcast: &mut Broadcast) {
+    if let Some(review) = &mut broadcast.body.review {
+        review.reasoning = format!("The content was changed after this review. {}", review.reasoning);
     }
 }
 
@@ -184,6 +196,7 @@ mod tests {
                 sender: SenderId::from_uuid(uuid::Uuid::nil()),
                 version: 1,
                 due_at: Some(now),
+                starved: false,
                 total: 1,
                 html: None,
                 body: Body::default(),

@@ -172,6 +172,7 @@ impl Broadcasts<'_> {
             status: Status::Draft,
             version: 0,
             due_at: None,
+            starved: false,
             total: 0,
             body,
             updated_at: now,

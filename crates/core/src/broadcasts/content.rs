@@ -30,26 +30,30 @@ pub(super) fn sender_deleted() -> Error {
     Error::new(ErrorCode::InvalidRequest, "the sender of the broadcast was deleted; create a broadcast with another senderId")
 }
 
-/// Returns a hash of the content that a review covers.
-pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
+/// Returns the template that the broadcast names, as messages use it now; `None` if it was deleted.
+pub(super) async fn template(tx: &mut dyn Tx, broadcast: &Broadcast) -> Result<Option<Template>> {
+    let named = broadcast.body.content.as_deref().filter(|_| is_template(broadcast));
+    let id: Option<TemplateId> = named.and_then(|content| content.template_id.as_deref()?.parse().ok());
+    let Some(id) = id else { return Ok(None) };
+    Ok(tx.find_template(broadcast.tenant, id).await?.map(Template::in_use))
+}
+
+/// Returns a hash of the content that a review covers, with this template.
+pub(super) fn fingerprint(broadcast: &Broadcast, template: Option<&Template>) -> String {
     let body = &broadcast.body;
-    let bytes = idempotency::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));
+    let revision = template.map(|template| template.content.revision);
+    let bytes = idempotency::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables, revision));
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Keeps the template as it is when a review is requested or passed. Returns whether the review must be repeated, because the template
 /// changed meanwhile: either content may be the one that was reviewed.
-pub(super) async fn keep_template(tx: &mut dyn Tx, broadcast: &mut Broadcast, action: BroadcastAction) -> Result<bool> {
+pub(super) fn keep_template(broadcast: &mut Broadcast, template: Option<Template>, action: BroadcastAction) -> Result<bool> {
     use BroadcastAction as Action;
     let covered = matches!(action, Action::Send | Action::RetryReview | Action::Escalate | Action::Pass { .. } | Action::Approve { .. });
     if !covered || !is_template(broadcast) {
         return Ok(false);
     }
-    let id: Option<TemplateId> = broadcast.body.content.as_deref().and_then(|content| content.template_id.as_deref()?.parse().ok());
-    let template = match id {
-        Some(id) => tx.find_template(broadcast.tenant, id).await?.map(Template::in_use),
-        None => None,
-    };
     let revision = template.as_ref().map(|template| template.content.revision);
     let changed = broadcast.body.reviewed_template.as_ref().map(|kept| kept.content.revision) != revision;
     broadcast.body.reviewed_template = template.map(|Template { status, content, .. }| Box::new(ReviewedTemplate { status, content }));

@@ -146,6 +146,7 @@ impl Broadcasts<'_> {
     /// continues at the first. Writes nothing once another node has claimed the broadcast. Plans the next chunk while the current one is
     /// being accepted.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
+        due.starved = false;
         if broadcast.waiting() == 0 {
             return Ok(Round::Through);
         }
@@ -208,6 +209,7 @@ impl Broadcasts<'_> {
             }
         }
         handed.add(self.finish_accepts(broadcast, accepting).await?);
+        due.starved = handed.starved && !handed.any;
         Ok(handed.round(wrapped, now))
     }
 

@@ -254,27 +254,31 @@ impl Reader {
     fn recipient(&self, (line, row): Row, id: BroadcastContactId) -> ReadRow {
         let contact = row.map_err(|reason| RefusedRow { line, recipient: None, reason })?;
         let given = contact.recipient.clone();
-        let read = contacts::read(&self.broadcast, self.template.as_ref(), self.as_written(contact));
+        let read = self.as_written(contact).and_then(|contact| contacts::read(&self.broadcast, self.template.as_ref(), contact));
         let (recipient, variables) =
             read.map_err(|reason| RefusedRow { line, recipient: Some(given.chars().take(320).collect()), reason })?;
         Ok(NewBroadcastContact { id, recipient, variables })
     }
 
-    /// Converts a phone number to international form if it is a national number.
-    fn as_written(&self, mut contact: NewContact) -> NewContact {
+    /// Converts a phone number to international form if it is a national number. Fails if it is one of none or several of the countries.
+    fn as_written(&self, mut contact: NewContact) -> std::result::Result<NewContact, String> {
         let text = contact.recipient.as_str();
         let takes_phones = match self.broadcast.channel.requested() {
             RequestedChannel::Only(channel) => channel.address_kind() == AddressKind::Phone,
             RequestedChannel::Auto => !text.contains('@'),
         };
         let plain = text.strip_prefix('+').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        if takes_phones
-            && !plain
-            && let Ok(number) = typed_phone(text, &self.countries)
-        {
-            contact.recipient = number;
+        if !takes_phones || plain {
+            return Ok(contact);
         }
-        contact
+        let is_number = text.contains(|c: char| c.is_ascii_digit()) && !text.contains(char::is_alphabetic);
+        match typed_phone(text, &self.countries) {
+            Ok(number) => contact.recipient = number,
+            // Otherwise the check of all recipients says more.
+            Err(error) if is_number && !self.countries.is_empty() => return Err(error.to_string()),
+            Err(_) => {}
+        }
+        Ok(contact)
     }
 }
 

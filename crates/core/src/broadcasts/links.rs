@@ -232,34 +232,48 @@ fn without_tail<'a>(url: &'a str, before: &str) -> &'a str {
 /// Replaces the targets of `href` attributes in HTML, if they are clicked.
 fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
     let (mut out, mut rest, mut clicked) = (String::with_capacity(html.len()), html, false);
-    while let Some(start) = find(rest, "href=") {
-        let (before, from) = rest.split_at(start + "href=".len());
+    while let Some(start) = find(rest, "href") {
+        let (before, from) = rest.split_at(start + "href".len());
         out.push_str(before);
         rest = from;
         if let Some(tag) = before.rfind('<') {
             clicked = is_clicked(&before[tag + 1..]);
         }
-        if !clicked {
-            continue;
-        }
-        let Some(quote) = from.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
-        let Some(end) = from[1..].find(quote) else { continue };
-        let url = target(&from[1..=end]);
-        out.push(quote);
+        let Some((assigned, value)) = value(from).filter(|_| clicked && begins_name(&before[..start])) else { continue };
+        out.push_str(assigned);
+        let url = target(value);
         match Some(&url).filter(|url| find_link(url) == Some(0)).map(|url| replaced(url, new)).filter(|made| *made != url) {
             Some(made) => out.push_str(&made),
-            None => out.push_str(&from[1..=end]),
+            None => out.push_str(value),
         }
-        rest = &from[1 + end..];
+        rest = &from[assigned.len() + value.len()..];
     }
     out.push_str(rest);
     out
 }
 
+/// Returns whether the name of an attribute begins after this: not that of another, such as `data-href`.
+fn begins_name(before: &str) -> bool {
+    before.ends_with(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '"' | '\''))
+}
+
+/// Splits what follows the name of an attribute after the equals sign and the opening quote, and returns the value that comes then: up to
+/// the closing quote, or without quotes, to the next white space or the end of the tag. `None` if there is no value.
+fn value(text: &str) -> Option<(&str, &str)> {
+    let unspaced = text.trim_ascii_start().strip_prefix('=')?.trim_ascii_start();
+    let quote = unspaced.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let (assigned, rest) = text.split_at(text.len() - unspaced.len() + usize::from(quote.is_some()));
+    let end = match quote {
+        Some(quote) => rest.find(quote)?,
+        None => rest.find(|c: char| c.is_ascii_whitespace() || c == '>')?,
+    };
+    Some((assigned, &rest[..end]))
+}
+
 /// Returns the link that a browser opens for the value of an attribute: with the characters that `&amp;` and numbers stand for, and without
-/// line breaks and tabs.
+/// spaces around it, line breaks and tabs.
 fn target(value: &str) -> String {
-    let value = value.replace(['\t', '\n', '\r'], "");
+    let value = value.trim_ascii().replace(['\t', '\n', '\r'], "");
     let mut parts = value.split('&');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -370,7 +384,18 @@ mod tests {
             r#"<a HREF="L">é</a><img src="https://b.example/i.png">"#,
         );
         html("<a href='mailto:x@y.example'>x</a>", &[], "<a href='mailto:x@y.example'>x</a>");
-        html("<a href=https://a.example>x", &[], "<a href=https://a.example>x");
+        html(
+            "<a href=https://a.example>x <a href=https://b.example/ id=y>",
+            &["https://a.example", "https://b.example/"],
+            "<a href=L>x <a href=L id=y>",
+        );
+        html(
+            "<a id='x'href = \"https://a.example\"><a href=\n' https://b.example '>",
+            &["https://a.example", "https://b.example"],
+            "<a id='x'href = \"L\"><a href=\n'L'>",
+        );
+        let kept = r#"<a data-href="https://a.example" data-x href><a hreflang="https://b.example" href="">"#;
+        html(kept, &[], kept);
         html(
             "<a href='https://a.example/?x=1&#38;y=2&#x26;z=3&lt=4&#;'>x</a><a href='https://b.example/\r\n\tx'>y</a>",
             &["https://a.example/?x=1&y=2&z=3&lt=4&#;", "https://b.example/x"],

@@ -6,7 +6,7 @@ use nuncio_store::{Idempotency, IdempotentOperation};
 
 use super::change::changing;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
-use super::view::{BroadcastProgress, BroadcastView};
+use super::view::{BroadcastProgress, BroadcastView, sending_since};
 use super::{Broadcasts, check, content};
 use crate::base::list::{self, Listed};
 use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, parse_id_at, unknown};
@@ -42,6 +42,7 @@ impl Broadcasts<'_> {
             sender: sender.id,
             version: 0,
             due_at: None,
+            starved: false,
             total: 0,
             html: command.email_html_body,
             body: Body {
@@ -114,13 +115,23 @@ impl Broadcasts<'_> {
 
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::GetBroadcast)?;
-        Ok(BroadcastView::whole(&self.find(caller.tenant, parse_id(id, "broadcast")?).await?))
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let template = content::template(&mut *self.inner.store.read().await?, &broadcast).await?;
+        let edited = broadcast.standing(&content::fingerprint(&broadcast, template.as_ref())).edited;
+        Ok(BroadcastView { edited_since_review: edited && broadcast.body.review.is_some(), ..BroadcastView::whole(&broadcast) })
     }
 
     pub async fn progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
         caller.require(UseCase::GetBroadcastProgress)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        Ok(BroadcastProgress::new(&broadcast, self.ids().clock.now()))
+        let now = self.ids().clock.now();
+        let mut progress = BroadcastProgress::new(&broadcast, now);
+        if let (Some((since, _)), Some(end)) = (sending_since(&broadcast, now), progress.estimated_completion_at)
+            && self.is_quiet(&broadcast, since, end).await?
+        {
+            progress.estimated_completion_at = None;
+        }
+        Ok(progress)
     }
 
     /// Returns a page of broadcasts.

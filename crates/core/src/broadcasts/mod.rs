@@ -38,7 +38,7 @@ pub use import::{Import, ImportContacts, ImportedContacts};
 pub use import_preview::{ColumnUse, HEAD as PREVIEWED, ImportPreview, PreviewedColumn};
 pub use import_rows::Format as ImportFormat;
 pub use results::{CSV_HEAD, Results, csv_line};
-pub use reviewing::ReviewExample;
+pub use reviewing::{EscalatedBroadcast, ReviewExample};
 pub use run::Slots;
 pub use statistics::{
     BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, PaceStatistics, RecipientCounts,

@@ -42,7 +42,7 @@ pub(super) struct Estimate {
 }
 
 fn basis(broadcast: &Broadcast) -> (i64, String) {
-    (broadcast.total, fingerprint(broadcast))
+    (broadcast.total, fingerprint(broadcast, None))
 }
 
 impl Estimate {

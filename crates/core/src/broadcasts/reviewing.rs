@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, ReviewDecision, ReviewPolicy, ReviewResult, Variables};
-use nuncio_domain::{BroadcastId, Channel, Error, ErrorCode, Result, TenantId, Timestamp, page::PageRequest, plain, template::Template};
+use nuncio_domain::{BroadcastId, Channel, Error, Result, TenantId, Timestamp, page::PageRequest, plain, template::Template};
 use nuncio_secrets::mac;
 use nuncio_store::DueBroadcast;
 use serde::Serialize;
 use tokio::sync::SemaphorePermit;
 
 use super::run::{self, Slots};
-use super::{Broadcasts, act::is_ahead, content, content::fingerprint, variables};
+use super::{Broadcasts, act::is_ahead, content, content::fingerprint, variables, view::BroadcastView};
 use crate::review::{self, Subject};
 use crate::{base::Change, templates::render};
 
@@ -47,7 +47,41 @@ pub struct ReviewExample {
     pub review_result: Option<ReviewResult>,
 }
 
+/// A broadcast that waits for an operator, with what it says: to its first recipient, then without anybody's values.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EscalatedBroadcast {
+    pub broadcast: BroadcastView,
+    pub subjects: Vec<String>,
+    /// The text or caption with links and choices, or what each channel shows of the template.
+    pub texts: Vec<String>,
+    /// The text of the HTML.
+    pub html_texts: Vec<String>,
+}
+
 impl Broadcasts<'_> {
+    /// Returns the broadcasts of an environment that wait for an operator, newest first.
+    pub async fn escalated_content(&self, tenant: TenantId) -> Result<Vec<EscalatedBroadcast>> {
+        let mut all = Vec::new();
+        for listed in self.escalated(tenant).await? {
+            let broadcast = self.find(tenant, listed.id).await?;
+            let mut tx = self.inner.store.read().await?;
+            let template = content::template(&mut *tx, &broadcast).await?.map(|template| content::reviewed(&broadcast, template));
+            let first = tx.pending_broadcast_contacts(tenant, broadcast.id, None, 1).await?.found.pop();
+            let (subjects, texts, html_texts) = <(Vec<_>, Vec<_>, Vec<_>)>::default();
+            let mut out = EscalatedBroadcast { broadcast: BroadcastView::whole(&broadcast), subjects, texts, html_texts };
+            for own in first.map(|contact| contact.variables).into_iter().chain([Variables::default()]) {
+                let written = written(&broadcast, template.as_ref(), &own);
+                add_new(&mut out.subjects, written.subject);
+                add_new(&mut out.texts, written.texts);
+                add_new(&mut out.html_texts, written.html.as_deref().map(review::text_of_html));
+            }
+            all.push(out);
+        }
+        Ok(all)
+    }
+
     /// Reviews a broadcast, then sends or rejects it and returns `None`. Otherwise it stays `pending_review`; returns the time of the next
     /// review, or `None` if that is when the claim ends. The call of the reviewer takes one of the slots for reviews in exchange for `slot`;
     /// if none is free, a broadcast that is `late` keeps `slot`, and another waits for its next review.
@@ -60,7 +94,9 @@ impl Broadcasts<'_> {
         late: bool,
     ) -> Result<Option<Timestamp>> {
         let now = self.ids().clock.now();
-        let subject = self.subject_of(broadcast).await?;
+        // If it was deleted, the recipients fail one by one.
+        let template = content::template(&mut *self.inner.store.read().await?, broadcast).await?;
+        let subject = self.subject_of(broadcast, template.as_ref()).await?;
         let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
         let threshold = policy.threshold;
         // Texts of megabytes take seconds, in which other tasks of this thread would wait.
@@ -89,7 +125,7 @@ impl Broadcasts<'_> {
             }
         }
         let passes = result.score >= threshold;
-        let reviewed = fingerprint(broadcast);
+        let reviewed = fingerprint(broadcast, template.as_ref());
         let operation = |broadcast: &Broadcast| match passes {
             true => BroadcastAction::Pass { ahead: is_ahead(broadcast, now) },
             false => BroadcastAction::Reject,
@@ -152,13 +188,8 @@ impl Broadcasts<'_> {
         }
     }
 
-    async fn subject_of(&self, broadcast: &Broadcast) -> Result<Subject> {
+    async fn subject_of(&self, broadcast: &Broadcast, template: Option<&Template>) -> Result<Subject> {
         let config = self.tenant_config(broadcast.tenant).await?;
-        let template = match self.named_template(broadcast).await {
-            // It was deleted; the recipients fail one by one.
-            Err(error) if error.code() == ErrorCode::NotFound => None,
-            found => found?,
-        };
         let mut subject = Subject {
             links: broadcast.body.content.iter().filter_map(|c| c.media_url.clone()).collect(),
             sender: config.sender(broadcast.sender).map(|s| s.name.clone()).unwrap_or_default(),
@@ -169,7 +200,8 @@ impl Broadcasts<'_> {
             values.extend(self.sample(broadcast).await?);
         }
         for own in &values {
-            let (texts, html) = written(broadcast, template.as_ref(), own);
+            let Written { mut texts, subject: title, html } = written(broadcast, template, own);
+            texts.extend(title);
             // Each has its own limit: neither can be padded to hide the other.
             for (known, new) in [(&mut subject.texts, texts), (&mut subject.html, html.into_iter().collect())] {
                 if known.iter().map(String::len).sum::<usize>() < SAMPLE_BYTES {
@@ -203,13 +235,20 @@ impl Broadcasts<'_> {
     }
 }
 
-/// Returns the texts and the HTML that a recipient with these values gets on any channel. Where values are missing, the variables stay.
-fn written(broadcast: &Broadcast, template: Option<&Template>, own: &Variables) -> (Vec<String>, Option<String>) {
+/// What a recipient gets.
+struct Written {
+    texts: Vec<String>,
+    subject: Option<String>,
+    html: Option<String>,
+}
+
+/// Returns what a recipient with these values gets on any channel. Where values are missing, the variables stay.
+fn written(broadcast: &Broadcast, template: Option<&Template>, own: &Variables) -> Written {
     let mut command = content::message(broadcast);
     command.subject.clone_from(&broadcast.body.email_subject);
     command.html_body.clone_from(&broadcast.html);
     variables::fill_in(broadcast, own, &mut command).ok();
-    let mut texts: Vec<String> = match template {
+    let texts = match template {
         Some(template) => {
             let values = render::values(Some(&variables::merged(broadcast, own)));
             BODIES.map(|channel| render::render(template, channel, &values)).into()
@@ -219,8 +258,7 @@ fn written(broadcast: &Broadcast, template: Option<&Template>, own: &Variables) 
             vec![plain::text(message_type, command.text.as_deref(), command.content.as_deref()).into_owned()]
         }
     };
-    texts.extend(command.subject);
-    (texts, command.html_body)
+    Written { texts, subject: command.subject, html: command.html_body }
 }
 
 /// Adds texts that are not known yet.

@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::content::fingerprint;
 use crate::base::identifier_hasher;
 
 /// A broadcast.
@@ -99,7 +98,7 @@ pub struct BroadcastView {
     /// Incremented by each change, for pages.
     #[serde(skip)]
     pub version: i64,
-    /// Whether its content changed since the newest review, for pages; false in lists and events.
+    /// Whether its content changed since the newest review, for pages; false if it was not read for one.
     #[serde(skip)]
     pub edited_since_review: bool,
 }
@@ -153,12 +152,7 @@ impl From<&Broadcast> for BroadcastView {
 impl BroadcastView {
     /// Returns the view with HTML and the whole text, for a single broadcast.
     pub(super) fn whole(broadcast: &Broadcast) -> Self {
-        Self {
-            text: broadcast.body.text.clone(),
-            email_html_body: broadcast.html.clone(),
-            edited_since_review: broadcast.body.review.is_some() && broadcast.standing(&fingerprint(broadcast)).edited,
-            ..Self::from(broadcast)
-        }
+        Self { text: broadcast.body.text.clone(), email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
     }
 }
 
@@ -196,7 +190,8 @@ pub struct BroadcastProgress {
     pub recipients_per_second: Option<f64>,
     /// When sending started.
     pub started_at: Option<Timestamp>,
-    /// Expected time of completion at the rate so far; only during sending, once a recipient is completed.
+    /// Expected time of completion at the rate so far; only during sending, once a recipient is completed. Absent if quiet hours or missing
+    /// money delay it.
     pub estimated_completion_at: Option<Timestamp>,
 }
 
@@ -236,7 +231,7 @@ pub(super) fn through(broadcast: &Broadcast) -> i64 {
 
 /// Returns since when it sends without a pause, and how many recipients were through then. `None` while it does not, or its canary holds
 /// the others back.
-fn sending_since(broadcast: &Broadcast, now: Timestamp) -> Option<(Timestamp, i64)> {
+pub(super) fn sending_since(broadcast: &Broadcast, now: Timestamp) -> Option<(Timestamp, i64)> {
     let body = &broadcast.body;
     let started = body.started_at.filter(|_| broadcast.status == Status::Sending)?;
     let tested = match body.canary {
@@ -258,6 +253,9 @@ fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
 
 /// Assumes that the remaining recipients, and those whose receipt is awaited, take as long on average as those before.
 fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
+    if broadcast.starved {
+        return None;
+    }
     let (since, before) = sending_since(broadcast, now).filter(|(_, before)| through > *before)?;
     let left = (broadcast.waiting() + broadcast.counts.awaited).max(0) as u128;
     let millis = now.since(since).as_millis() * left / (through - before) as u128;

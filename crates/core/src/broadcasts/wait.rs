@@ -1,6 +1,6 @@
 //! Tells why the next recipients of a broadcast get no message yet.
 
-use nuncio_domain::broadcast::Status;
+use nuncio_domain::broadcast::{Broadcast, RecipientQuietHours, Status};
 use nuncio_domain::{Result, Timestamp};
 
 use super::{Broadcasts, quiet::QuietClock, safety};
@@ -30,11 +30,27 @@ impl Broadcasts<'_> {
         if let Some((_, Some(until))) = safety::canary(&broadcast, now) {
             return Ok(Some(BroadcastWait::Canary(until)));
         }
-        let Some(hours) = &broadcast.body.quiet_hours else { return Ok(None) };
-        let next = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, LOOKED_AT).await?;
-        let mut clock = QuietClock::new(hours, now);
-        let recipients = next.found.iter().map(|contact| &contact.recipient).filter(|recipient| !is_mark(recipient));
-        let ends: Option<Vec<Timestamp>> = recipients.map(|recipient| clock.ask(recipient).err()).collect();
+        let hours = self.next_quiet_hours(&broadcast, now).await?;
+        let ends: Option<Vec<Timestamp>> = hours.into_iter().map(std::result::Result::err).collect();
         Ok(ends.and_then(|ends| ends.into_iter().min()).map(BroadcastWait::QuietHours))
+    }
+
+    /// Returns whether any of the next recipients has quiet hours between these times.
+    pub(super) async fn is_quiet(&self, broadcast: &Broadcast, from: Timestamp, to: Timestamp) -> Result<bool> {
+        let hours = self.next_quiet_hours(broadcast, from).await?;
+        Ok(!hours.into_iter().all(|hours| hours.is_ok_and(|next| next.from >= to)))
+    }
+
+    /// Returns the quiet hours after `at` of each of the next recipients, or as an error when those end that it is in then.
+    async fn next_quiet_hours(
+        &self,
+        broadcast: &Broadcast,
+        at: Timestamp,
+    ) -> Result<Vec<std::result::Result<RecipientQuietHours, Timestamp>>> {
+        let Some(hours) = &broadcast.body.quiet_hours else { return Ok(Vec::new()) };
+        let next = self.inner.store.read().await?.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, LOOKED_AT).await?;
+        let mut clock = QuietClock::new(hours, at);
+        let recipients = next.found.iter().map(|contact| &contact.recipient).filter(|recipient| !is_mark(recipient));
+        Ok(recipients.map(|recipient| clock.ask(recipient)).collect())
     }
 }

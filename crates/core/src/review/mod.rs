@@ -29,9 +29,11 @@ use passages::passages;
 pub use reviewer::Reviewer;
 pub(crate) use reviewer::note;
 
-/// Returns the text that readers of HTML see.
+/// Returns the text that readers of HTML see, without empty lines.
 pub fn text_of_html(html: &str) -> String {
-    Page::of(html).text
+    let text = Page::of(html).text;
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// Incremented by each change of rules or weights.

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use nuncio_domain::broadcast::{Broadcast, ReviewResult};
 use nuncio_net::{Client, FetchLimits, GuardPolicy};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{Subject, html::Page};
 
@@ -33,12 +33,17 @@ pub struct Reviewer {
 #[serde(rename_all = "camelCase")]
 struct Answer {
     score: f64,
-    #[serde(default)]
-    categories: Vec<String>,
-    #[serde(default)]
-    reasoning: String,
-    #[serde(default)]
-    flagged_content: Vec<String>,
+    categories: Option<Vec<String>>,
+    reasoning: Option<String>,
+    flagged_content: Option<Vec<String>>,
+}
+
+impl Answer {
+    /// Reads a JSON object. The derived implementation also takes an array of the fields.
+    fn read(body: &[u8]) -> serde_json::Result<Self> {
+        let object: Map<String, Value> = serde_json::from_slice(body)?;
+        serde_json::from_value(object.into())
+    }
 }
 
 impl Reviewer {
@@ -74,14 +79,14 @@ impl Reviewer {
         if !response.status.is_success() {
             return Err(format!("it responded with status {}", response.status.as_u16()));
         }
-        let answer: Answer = serde_json::from_slice(&response.body).map_err(|error| format!("its response is invalid: {error}"))?;
+        let answer = Answer::read(&response.body).map_err(|error| format!("its response is invalid: {error}"))?;
         if !(0.0..=1.0).contains(&answer.score) {
             return Err(format!("its score is {}; must be 0 to 1", answer.score));
         }
         found.score = found.score.min(answer.score);
-        found.categories.extend(answer.categories.into_iter().take(KEPT));
-        found.flagged_content.extend(answer.flagged_content.into_iter().take(KEPT));
-        let reasoning: String = answer.reasoning.chars().take(REASONING).collect();
+        found.categories.extend(answer.categories.into_iter().flatten().take(KEPT));
+        found.flagged_content.extend(answer.flagged_content.into_iter().flatten().take(KEPT));
+        let reasoning: String = answer.reasoning.unwrap_or_default().chars().take(REASONING).collect();
         let reasoning = if reasoning.is_empty() { ".".to_owned() } else { format!(": {reasoning}") };
         found.reasoning = format!("The reviewer's score is {}{reasoning} Built-in review: {}", answer.score, found.reasoning);
         Ok(())

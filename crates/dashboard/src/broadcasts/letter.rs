@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use nuncio_core::broadcasts::{BroadcastView, PreviewBroadcast};
+use nuncio_core::review::text_of_html;
 use nuncio_core::templates::TemplateView;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::broadcast::{BroadcastType, Status};
@@ -10,7 +11,6 @@ use nuncio_domain::{ErrorCode, Result, plain};
 
 use crate::App;
 use crate::components::words;
-use crate::plain::of_html;
 use crate::templates::{labelled, own_texts};
 
 /// Renders the content: subject, text, template and HTML.
@@ -28,7 +28,7 @@ pub(super) async fn letter(app: &App, who: &SignedIn, broadcast: &BroadcastView)
     }
     texts.extend(template.iter().flat_map(texts_of));
     let source = broadcast.email_html_body.as_deref();
-    texts.extend(source.map(|html| ("Text of the HTML", of_html(html))));
+    texts.extend(source.map(|html| ("Text of the HTML", text_of_html(html))));
     texts.retain(|(_, text)| !text.is_empty());
     let subject = broadcast.email_subject.as_deref();
     let is_shown = |part: &&String| texts.iter().map(|(_, text)| text.as_str()).chain(subject).any(|text| !found(text, part).is_empty());

@@ -96,6 +96,8 @@ pub struct Broadcast {
     pub version: i64,
     /// When a node must process it next.
     pub due_at: Option<Timestamp>,
+    /// Whether there was money or storage for none of its recipients when it was last processed.
+    pub starved: bool,
     /// Number of recipients.
     pub total: i64,
     /// HTML of emails; absent in lists, as it can be large.

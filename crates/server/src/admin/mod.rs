@@ -30,7 +30,7 @@ pub use socket::{ask, listen};
 /// One command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// ID or name of the project; the oldest when absent.
+    /// ID or name of the project; when absent the oldest, or all for commands about reviews.
     pub project: Option<String>,
     /// What to do.
     pub command: Command,
@@ -197,6 +197,7 @@ pub async fn run(core: &Core, request: Request) -> Result<CommandOutput> {
 }
 
 async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
+    let is_named = request.project.is_some();
     let project = project(core, request.project.as_deref()).await?;
     match request.command {
         Command::ProjectsList => projects_list(core).await,
@@ -257,8 +258,10 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::PeopleResetFactor { email } => people::reset_factor(core, &email).await,
         Command::PeopleRole { email, role } => people::set_role(core, &project, &email, &role).await,
         Command::PeopleRemove { email } => people::remove(core, &project, &email).await,
-        Command::ReviewsList => crate::reviews::list(core, &project).await,
-        Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
+        Command::ReviewsList => crate::reviews::list(core, &one_or_all(core, project, is_named).await?).await,
+        Command::ReviewsDecide { id, approve, reason } => {
+            crate::reviews::decide(core, &one_or_all(core, project, is_named).await?, &id, approve, reason.as_deref()).await
+        }
         Command::ReviewsPolicy { env, threshold, blocked_words, allowed_domains } => {
             let change = |policy: ReviewPolicy| ReviewPolicy {
                 threshold: threshold.unwrap_or(policy.threshold),
@@ -288,6 +291,11 @@ pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
             None => core.projects().create("default", None).await,
         },
     }
+}
+
+/// The project that is named, otherwise all.
+async fn one_or_all(core: &Core, project: Project, is_named: bool) -> Result<Vec<Project>> {
+    if is_named { Ok(vec![project]) } else { core.projects().list().await }
 }
 
 async fn projects_list(core: &Core) -> Result<CommandOutput> {

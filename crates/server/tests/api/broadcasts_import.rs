@@ -74,6 +74,10 @@ async fn what_is_wrong_with_an_import_is_told() {
     let zipped = app.raw("POST", &format!("/v1/broadcasts/{id}/contacts/import"), &headers, b"\x1f\x8b".to_vec()).await.expect(415);
     assert!(zipped.text.contains("Content-Encoding"), "{}", zipped.text);
     import(&app, "brd_01hgw2bbg0e9tatjpp9vyrkcyk", "", CSV, "phone\n1\n").await.expect(404);
+    let numbers = import(&app, &id, "countries=ES,FR", CSV, "phone\n612 345 678\n612\n+34600111222\n").await.expect(201).json();
+    let reason = |n: usize| numbers["errors"][n]["reason"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(numbers["added"], 1, "{numbers}");
+    assert!(reason(0).contains("is ambiguous: ") && reason(1).contains("is not a phone number"), "{numbers}");
     let id = draft(&app, json!({"name": "News", "channel": "sms", "text": "Hello {{name}} from Acme"})).await;
     let nul = import(&app, &id, "", CSV, "phone,name\n+34600111222,a\0b\n").await.expect(201);
     assert!(nul.text.contains("U+0000"), "{}", nul.text);

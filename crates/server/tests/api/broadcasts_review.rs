@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use nuncio::admin::{self, Command};
 use nuncio_core::broadcasts::Reviewer;
-use nuncio_domain::broadcast::Status;
+use nuncio_domain::broadcast::{BroadcastType, Status};
+use nuncio_domain::message::Content;
 use nuncio_testkit::{Backend, Options, Receiver, TestApp};
 use serde_json::{Value, json};
 
@@ -90,6 +91,44 @@ async fn a_rejected_broadcast_is_edited_reviewed_again_and_escalated() {
     }
 }
 
+// holds: broadcasts.retry_review, broadcasts.escalate
+#[tokio::test]
+async fn a_template_that_changed_after_the_rejection_is_other_content() {
+    for app in TestApp::on_each().await {
+        let id = rejected_template(&app, "Please reply with your password to win").await;
+        act(&app, &id, "retry-review").await.expect(400); // it has not changed yet
+        edit_template(&app, &id, "Please confirm your PIN by SMS").await;
+        let escalated = act(&app, &id, "escalate").await.expect(200).json();
+        let reasoning = escalated["broadcast"]["reviewResult"]["reasoning"].as_str().unwrap_or_default().to_owned();
+        assert!(reasoning.starts_with("The content was changed after this review. "), "{reasoning}");
+        // What is approved is what was seen.
+        edit_template(&app, &id, "Hello from Acme").await;
+        assert!(app.node.core.broadcasts().decide_review(app.tenant(), &id, true, None).await.is_err());
+
+        let id = rejected_template(&app, "Please reply with your password to play").await;
+        edit_template(&app, &id, "Hello from Acme").await;
+        act(&app, &id, "retry-review").await.expect(200);
+        finish(&app).await;
+        assert_eq!(status(&app, &id).await, "completed");
+    }
+}
+
+/// Creates a broadcast of a template, which the review rejects.
+async fn rejected_template(app: &TestApp, body: &str) -> String {
+    let name = format!("hi_{}", body.len());
+    let template = app.post("/v1/templates", json!({"name": name, "language": "en", "body": body})).await.expect(201).json();
+    let content = json!({"templateId": template["id"]});
+    let id = draft(app, json!({"name": "x", "channel": "sms", "messageType": "template", "content": content})).await;
+    let values = if body.contains("{{1}}") { json!({"1": "bank"}) } else { json!({}) };
+    assert!(is_rejected_with(app, &id, json!([{"recipient": "+34600111222", "templateVariables": values}])).await, "{body}");
+    id
+}
+
+async fn edit_template(app: &TestApp, broadcast: &str, body: &str) {
+    let template = get(app, broadcast).await["content"]["templateId"].as_str().expect("a template").to_owned();
+    app.request("PATCH", &format!("/v1/templates/{template}"), Some(json!({"body": body}))).await.expect(200);
+}
+
 // holds: broadcasts.send.empty
 #[tokio::test]
 async fn a_sender_without_any_channel_of_it_cannot_send_a_broadcast() {
@@ -141,6 +180,48 @@ async fn what_an_operator_refuses_is_over() {
         act(&app, &id, verb).await.expect(400);
     }
     assert!(messages(&app).await.is_empty());
+}
+
+// holds: broadcasts.escalate
+#[tokio::test]
+async fn broadcasts_of_all_projects_are_listed_with_what_they_say() {
+    for app in TestApp::on_each().await {
+        let core = &app.node.core;
+        assert!(!admin(&app, Command::Doctor).await.text.contains("for your review"));
+        let id = rejected_template(&app, "Please reply with your {{1}} password").await;
+        act(&app, &id, "escalate").await.expect(200);
+        // The same broadcast in another project, with the content of an email.
+        let other = core.projects().create("Shop", None).await.expect("a project");
+        let mut tx = app.store().begin().await.expect("a transaction");
+        let mut mail = tx.find_broadcast(app.tenant(), id.parse().expect("an id")).await.expect("it works").expect("it is there");
+        (mail.tenant, mail.id, mail.message_type) = (other.live, core.ids().next(), BroadcastType::Document);
+        mail.html = Some("<p>Win <b>now</b></p>".to_owned());
+        mail.body.email_subject = Some("News".to_owned());
+        mail.body.content = Some(Box::new(Content { media_url: Some("https://acme.example/a.pdf".to_owned()), ..Content::default() }));
+        tx.insert_broadcast(&mail).await.expect("it works");
+        tx.commit().await.expect("it works");
+
+        let listed = admin(&app, Command::ReviewsList).await;
+        for part in [
+            id.as_str(),
+            "  text: \"Please reply with your bank password\"\n  text: \"Please reply with your {{1}} password\"",
+            "\"Shop\" live",
+            "  subject: \"News\"",
+            "  html: \"Win now\"",
+            "  text: \"https://acme.example/a.pdf\"",
+        ] {
+            assert!(listed.text.contains(part), "{part}: {}", listed.text);
+        }
+        let mut projects: Vec<_> = listed.json.as_array().expect("a list").iter().map(|item| item["project"].clone()).collect();
+        projects.sort_by_key(ToString::to_string);
+        assert_eq!((projects.len(), &projects[0]), (2, &json!("Shop")), "{}", listed.json);
+        let doctor = admin(&app, Command::Doctor).await.text;
+        assert!(doctor.contains("2 broadcasts wait for your review; see `nuncio reviews list`"), "{doctor}");
+        let request = admin::Request { project: Some("Shop".to_owned()), command: Command::ReviewsList };
+        assert_eq!(admin::run(core, request).await.expect("it works").json.as_array().map(Vec::len), Some(1));
+        admin(&app, Command::ReviewsDecide { id: mail.id.to_string(), approve: false, reason: None }).await;
+        assert!(!admin(&app, Command::ReviewsList).await.text.contains("Shop"));
+    }
 }
 
 // holds: broadcasts.review.export
@@ -288,7 +369,8 @@ async fn the_operators_reviewer_has_a_say() {
 // holds: broadcasts.review.reviewer
 #[tokio::test]
 async fn a_reviewer_that_gives_no_verdict_is_waited_for_or_passed_over() {
-    for (says, status_of_answer) in [(json!({"score": 1}), 500), (json!({"score": 7}), 200), (json!("as told"), 200)] {
+    for (says, status_of_answer) in [(json!({"score": 1}), 500), (json!({"score": 7}), 200), (json!("as told"), 200), (json!([0.99]), 200)]
+    {
         let reviewer = Receiver::start().await;
         reviewer.say(&says);
         reviewer.always(Some(status_of_answer));
@@ -301,7 +383,7 @@ async fn a_reviewer_that_gives_no_verdict_is_waited_for_or_passed_over() {
         app.advance(Duration::from_secs(31)).await;
         assert_eq!((status(&app, &id).await.as_str(), reviewer.got().len()), ("pending_review", 2), "{says}");
         reviewer.always(None);
-        reviewer.say(&json!({"score": 1}));
+        reviewer.say(&json!({"score": 1, "categories": null, "reasoning": null, "flaggedContent": null}));
         app.advance(Duration::from_secs(31)).await;
         finish(&app).await;
         assert_eq!(status(&app, &id).await, "completed", "{says}");

@@ -543,6 +543,7 @@ CREATE TABLE broadcasts (
     fence        BIGINT NOT NULL,
     due_at       BIGINT,
     cursor_id    UUID,
+    starved      SMALLINT NOT NULL,
     total        BIGINT NOT NULL,
     html         TEXT COLLATE "C",
     body         TEXT COLLATE "C" NOT NULL,

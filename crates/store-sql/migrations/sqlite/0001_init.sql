@@ -537,6 +537,7 @@ CREATE TABLE broadcasts (
     fence        INTEGER NOT NULL,
     due_at       INTEGER,
     cursor_id    BLOB,
+    starved      INTEGER NOT NULL,
     total        INTEGER NOT NULL,
     html         TEXT,
     body         TEXT NOT NULL,

@@ -32,6 +32,7 @@ fn draft(h: &Harness, tenant: TenantId) -> Broadcast {
         sender: h.world.sender,
         version: 0,
         due_at: None,
+        starved: false,
         total: 0,
         html: Some("<p>x</p>".to_owned()),
         body: Body {
@@ -217,7 +218,7 @@ pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
     in_tx!(h, |tx| tx.transfer(h.world.tenant, &reserve, START).await.unwrap());
     let first = h.accept(priced(&contacts[0], 1)).await;
     let mut tx = h.begin().await;
-    let due = DueBroadcast { tenant: h.world.tenant, id, fence: 1, due_at: START, cursor: None };
+    let due = DueBroadcast { tenant: h.world.tenant, id, fence: 1, due_at: START, cursor: None, starved: false };
     assert!(tx.claim_broadcast(&due, None).await.unwrap());
     tx.commit().await.unwrap();
     let answers = h.accept_at_once(vec![priced(&contacts[1], 1), priced(&contacts[2], 2), priced(&contacts[1], 3)]).await;
@@ -423,14 +424,15 @@ pub(crate) async fn a_broadcast_that_is_due_is_taken_by_one(h: &Harness) {
     let due = tx.due_broadcasts(due_at, 10).await.unwrap();
     assert_eq!((due.len(), due[0].id, due[0].due_at), (1, id, due_at));
     let later = due_at.plus(Duration::from_secs(5));
-    let moved = DueBroadcast { cursor: Some(contacts[0].id), ..due[0] };
+    let moved = DueBroadcast { cursor: Some(contacts[0].id), starved: true, ..due[0] };
     assert!(tx.claim_broadcast(&moved, Some(later)).await.unwrap());
     assert!(!tx.claim_broadcast(&moved, Some(later)).await.unwrap(), "somebody was faster");
     assert_eq!(tx.due_broadcasts(due_at, 10).await.unwrap(), []);
     let again = tx.due_broadcasts(later, 10).await.unwrap();
     assert_eq!(again, [DueBroadcast { fence: due[0].fence + 1, due_at: later, ..moved }]);
     assert!(tx.claim_broadcast(&again[0], None).await.unwrap());
-    assert_eq!(tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().due_at, None);
+    let claimed = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();
+    assert_eq!((claimed.due_at, claimed.starved), (None, true));
 }
 
 pub(crate) async fn an_import_is_remembered_with_its_recipients(h: &Harness) {

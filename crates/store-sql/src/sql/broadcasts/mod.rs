@@ -19,7 +19,8 @@ use crate::row::json;
 
 /// All columns with the sum of the counts, in one statement, so that they are of one moment.
 fn columns(html: &str) -> String {
-    let mut columns = "b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ".to_owned();
+    let mut columns =
+        "b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.starved, b.total, ".to_owned();
     columns += html;
     columns += " AS html, b.body, b.updated_at";
     for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost", "prepaid", "held"] {
@@ -72,6 +73,7 @@ impl Record for Broadcast {
             sender: row.get("sender_id")?,
             version: row.get("version")?,
             due_at: row.get("due_at")?,
+            starved: row.get::<i16>("starved")? != 0,
             total: row.get("total")?,
             html: row.get("html")?,
             body: row.json("body")?,
@@ -100,8 +102,8 @@ impl BroadcastRepo for SqlTx {
         self.write(sql!(
             r"
             INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence,
-                due_at, total, html, body, updated_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
+                due_at, starved, total, html, body, updated_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, 0, $9, $10, $11)",
             [
                 broadcast.tenant, broadcast.id, broadcast.status, broadcast.channel, broadcast.message_type, broadcast.sender,
                 broadcast.version, broadcast.due_at, &broadcast.html, body, broadcast.updated_at
@@ -182,7 +184,7 @@ impl BroadcastRepo for SqlTx {
         let rows = self
             .all(sql!(
                 r"
-                SELECT tenant_id, id, fence, due_at, cursor_id
+                SELECT tenant_id, id, fence, due_at, cursor_id, starved
                 FROM broadcasts
                 WHERE due_at IS NOT NULL AND due_at <= $1
                 ORDER BY due_at
@@ -190,16 +192,20 @@ impl BroadcastRepo for SqlTx {
                 [now, limit]
             ))
             .await?;
-        Ok(rows.into_iter().map(|(tenant, id, fence, due_at, cursor)| DueBroadcast { tenant, id, fence, due_at, cursor }).collect())
+        let due = |(tenant, id, fence, due_at, cursor, starved): (_, _, _, _, _, i16)| {
+            let starved = starved != 0;
+            DueBroadcast { tenant, id, fence, due_at, cursor, starved }
+        };
+        Ok(rows.into_iter().map(due).collect())
     }
 
     async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool> {
         self.changes(sql!(
             r"
             UPDATE broadcasts
-            SET fence = fence + 1, due_at = $4, cursor_id = $5
+            SET fence = fence + 1, due_at = $4, cursor_id = $5, starved = $6
             WHERE tenant_id = $1 AND id = $2 AND fence = $3",
-            [due.tenant, due.id, due.fence, due_at, due.cursor]
+            [due.tenant, due.id, due.fence, due_at, due.cursor, i16::from(due.starved)]
         ))
         .await
     }
