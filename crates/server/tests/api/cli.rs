@@ -549,7 +549,7 @@ async fn projects_are_made_and_named() {
     let terminal = Terminal::beside(&app).await;
     assert_eq!(terminal.type_in(&["projects", "create", "acme"]).await.expect(0).out.split("  ").nth(1), Some("acme\n"));
     let blank = terminal.type_in(&["projects", "create", "  "]).await.expect(1);
-    assert!(blank.err.contains("name has 0 characters"), "{blank:?}");
+    assert!(blank.err.contains("name: has 0 characters"), "{blank:?}");
     terminal.type_in(&["projects", "rename", "Acme Ltd ", "--project", "acme"]).await.expect(0);
     let listed = terminal.type_in(&["projects", "list", "--json"]).await.expect(0).json();
     let names: Vec<_> = listed.as_array().expect("a list").iter().map(|project| &project["name"]).collect();
