@@ -42,12 +42,12 @@ pub struct Ids {
     pub clock: Arc<dyn Clock>,
     /// The source of randomness.
     pub entropy: Arc<dyn Entropy>,
-    /// The newest identifier: its millisecond, then its number in it (12 bits).
+    /// The newest identifier in order: its millisecond, then its number in it (12 bits).
     newest: Arc<AtomicU64>,
 }
 
 impl Ids {
-    /// Makes a generator; its clones share the order of their identifiers.
+    /// Makes a generator; its clones share the order of [`Self::in_order`].
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         Self { clock, entropy, newest: Arc::default() }
     }
@@ -57,9 +57,16 @@ impl Ids {
         self.at(self.clock.now())
     }
 
-    /// Returns a new identifier with the time `at`. Those of the newest millisecond sort in the order in which they were made, as long as
-    /// their numbers last (at least 2,048; RFC 9562 §6.2, method 1).
+    /// Returns a new identifier with the time `at`.
     pub fn at<T: Id>(&self, at: Timestamp) -> T {
+        let mut random = [0_u8; 10];
+        self.entropy.fill(&mut random);
+        T::from_uuid(uuid_v7(at, random))
+    }
+
+    /// Returns a new identifier with the time `at`. Those that this returned for the newest millisecond sort in their order, as long as their
+    /// numbers last (at least 2,048; RFC 9562 §6.2, method 1).
+    pub fn in_order<T: Id>(&self, at: Timestamp) -> T {
         let mut random = [0_u8; 10];
         self.entropy.fill(&mut random);
         if let Some(number) = self.number(at, u16::from_be_bytes([random[0], random[1]])) {
@@ -108,12 +115,12 @@ mod tests {
     #[test]
     fn identifiers_of_a_millisecond_sort_as_they_were_made() {
         let ids = Ids::new(Arc::new(Fixed(0xff)), Arc::new(Fixed(0xff)));
-        let made: Vec<MessageId> = (0..2_048).map(|_| ids.next()).collect();
+        let made: Vec<MessageId> = (0..2_048).map(|_| ids.in_order(ids.clock.now())).collect();
         assert!(made.is_sorted_by(|a, b| a < b));
         assert!(made.iter().all(|id| id.created_at() == ids.clock.now()));
-        let older: MessageId = ids.at(Timestamp::from_millis(6));
-        let newer: MessageId = ids.at(Timestamp::from_millis(8));
+        let older: MessageId = ids.in_order(Timestamp::from_millis(6));
+        let newer: MessageId = ids.in_order(Timestamp::from_millis(8));
         assert!(older < made[0] && *made.last().unwrap() < newer);
-        assert!(ids.clone().at::<MessageId>(Timestamp::from_millis(8)) > newer, "clones share the order");
+        assert!(ids.clone().in_order::<MessageId>(Timestamp::from_millis(8)) > newer, "clones share the order");
     }
 }

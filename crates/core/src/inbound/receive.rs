@@ -84,7 +84,7 @@ impl ProviderEvents<'_> {
         let new_address: AddressId = ids.next();
         let message = Message {
             tenant: inbound.tenant,
-            id: ids.at(now),
+            id: ids.in_order(now),
             direction: Direction::Inbound,
             message_type: inbound.message_type,
             to: inbound.to.clone().unwrap_or_else(|| sent_from(&sender.phone_number, connection)),
