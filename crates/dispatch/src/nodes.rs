@@ -332,8 +332,8 @@ impl Shared {
             loop {
                 let page = self.store.read().await?.messages_awaiting_receipts(shard, before).await?;
                 let Some(page) = page else { break };
-                let falling = page.messages.iter().filter(|waiting| waiting.falls_back);
-                for outcome in join_all(falling.map(|waiting| self.step(&waiting.message, hold()))).await {
+                let with_fallback = page.messages.iter().filter(|waiting| waiting.has_fallback);
+                for outcome in join_all(with_fallback.map(|waiting| self.step(&waiting.message, hold()))).await {
                     held += u64::from(outcome?);
                 }
                 before = Some(page.next);

@@ -59,23 +59,26 @@ impl Ids {
 
     /// Returns a new identifier with the time `at`.
     pub fn at<T: Id>(&self, at: Timestamp) -> T {
-        let mut random = [0_u8; 10];
-        self.entropy.fill(&mut random);
-        T::from_uuid(uuid_v7(at, random))
+        T::from_uuid(uuid_v7(at, self.random()))
     }
 
     /// Returns a new identifier with the time `at`. Those that this returned for the newest millisecond sort in their order, as long as their
     /// numbers last (at least 2,048; RFC 9562 §6.2, method 1).
     pub fn in_order<T: Id>(&self, at: Timestamp) -> T {
-        let mut random = [0_u8; 10];
-        self.entropy.fill(&mut random);
+        let mut random = self.random();
         if let Some(number) = self.number(at, u16::from_be_bytes([random[0], random[1]])) {
             random[..2].copy_from_slice(&number.to_be_bytes());
         }
         T::from_uuid(uuid_v7(at, random))
     }
 
-    /// The number of an identifier in its millisecond; the first of them is random. `None` if newer ones were made, or all are taken.
+    fn random(&self) -> [u8; 10] {
+        let mut random = [0; 10];
+        self.entropy.fill(&mut random);
+        random
+    }
+
+    /// Returns the number of an identifier in its millisecond; the first of them is random. `None` if newer ones were made, or all are taken.
     fn number(&self, at: Timestamp, random: u16) -> Option<u16> {
         let first = ((at.millis().max(0) as u64) << NUMBER_BITS) | u64::from(random & FIRST);
         let next = |newest: u64| match (first >> NUMBER_BITS).cmp(&(newest >> NUMBER_BITS)) {
@@ -94,7 +97,7 @@ mod tests {
     use crate::MessageId;
 
     #[derive(Debug)]
-    struct Fixed(u8);
+    struct Fixed;
 
     impl Clock for Fixed {
         fn now(&self) -> Timestamp {
@@ -108,13 +111,13 @@ mod tests {
 
     impl Entropy for Fixed {
         fn fill(&self, out: &mut [u8]) {
-            out.fill(self.0);
+            out.fill(0xff);
         }
     }
 
     #[test]
     fn identifiers_of_a_millisecond_sort_as_they_were_made() {
-        let ids = Ids::new(Arc::new(Fixed(0xff)), Arc::new(Fixed(0xff)));
+        let ids = Ids::new(Arc::new(Fixed), Arc::new(Fixed));
         let made: Vec<MessageId> = (0..2_048).map(|_| ids.in_order(ids.clock.now())).collect();
         assert!(made.is_sorted_by(|a, b| a < b));
         assert!(made.iter().all(|id| id.created_at() == ids.clock.now()));

@@ -271,7 +271,7 @@ impl Client {
     }
 }
 
-/// Waits for the next moment of an interval, for ever if there is none.
+/// Waits for the next tick of an interval; forever if there is none.
 async fn elapsed(interval: &mut Option<tokio::time::Interval>) {
     match interval {
         Some(interval) => drop(interval.tick().await),
@@ -337,7 +337,7 @@ impl Life {
         Exchange { life: Arc::clone(life), id }
     }
 
-    /// Whether no request is in flight; half a head is none yet.
+    /// Returns whether no request is in flight. One whose head has not arrived in full does not count.
     fn is_quiet(&self) -> bool {
         self.now.lock().open.is_empty()
     }

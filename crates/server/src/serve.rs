@@ -204,7 +204,8 @@ pub(crate) fn announce(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// SIGINT, SIGTERM and SIGHUP (of a terminal that closes), caught from the start: a server that is asked to end as soon as it listens ends in order, too.
+/// SIGINT, SIGTERM and SIGHUP (of a terminal that closes), caught from the start: a server that is asked to end as soon as it listens ends in
+/// order, too.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -213,9 +214,8 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn catch() -> anyhow::Result<Self> {
-        let caught = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        let [interrupt, terminate, hang_up] = caught;
-        Ok(Self { interrupt: interrupt?, terminate: terminate?, hang_up: hang_up? })
+        let (interrupt, terminate, hang_up) = (SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup());
+        Ok(Self { interrupt: signal(interrupt)?, terminate: signal(terminate)?, hang_up: signal(hang_up)? })
     }
 
     async fn received(&mut self) {
@@ -249,5 +249,24 @@ mod tests {
         server.loops.abort();
         tokio::time::timeout(Duration::from_secs(30), server.has_failed()).await.expect("in time");
         assert!(server.stop().await.is_err());
+    }
+
+    /// Growth from nothing is not seen in a counter that begins with its first message.
+    #[test]
+    fn counters_exist_before_they_count() {
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        metrics::with_local_recorder(&recorder, register_counters);
+        let shown = recorder.handle().render();
+        for counter in ["nuncio_messages_accepted_total 0", "nuncio_messages_settled_total{status=\"failed\"} 0"] {
+            assert!(shown.contains(counter), "{counter}: {shown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_terminal_that_closes_stops_the_server() {
+        let mut signals = Signals::catch().expect("handlers");
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-HUP", &std::process::id().to_string()]).status().expect("kill runs").success());
+        tokio::time::timeout(Duration::from_secs(30), signals.received()).await.expect("the signal arrives");
     }
 }

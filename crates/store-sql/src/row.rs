@@ -118,7 +118,7 @@ macro_rules! select_due {
         r#"
             SELECT s.tenant_id, s.id, s.fence, s.connection_id, s.wait, s.held, s.due_at, s.owner,
                 s.expires_at, s.agenda, s.provider, m.spooled, s.detail LIKE '%"b":{%' AS bulk,
-                s.detail LIKE '%"fb":{%' AS has_fallback, s.detail LIKE '%"fb":{%"fs":%' AS falls_back
+                s.detail LIKE '%"fb":{%' AS has_fallback
             FROM states s
             JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id"#
     };
@@ -143,7 +143,6 @@ from_row! {
         spooled: i32,
         pub(crate) bulk: bool,
         pub(crate) has_fallback: bool,
-        pub(crate) falls_back: bool,
     }
 }
 

@@ -29,8 +29,7 @@ pub struct AwaitingReceipt {
     pub message: DueMessage,
     /// Kind of its provider.
     pub provider: String,
-    /// Whether its fallback follows if none comes in time.
-    pub falls_back: bool,
+    pub has_fallback: bool,
 }
 
 /// A message that is due for processing.

@@ -79,7 +79,7 @@ fn find(text: &str, name: &str) -> Option<(usize, usize)> {
     (0..bytes.len()).find(|&at| begins(at) && named(at) && ends(at)).map(|at| (at, at + name.len() + 1))
 }
 
-/// State of a message (§5.2.28), or one of no known meaning.
+/// State of a message (§5.2.28).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Enroute,
@@ -90,6 +90,7 @@ enum State {
     Accepted,
     Unknown,
     Rejected,
+    /// One of no known meaning.
     Unlisted,
 }
 

@@ -257,8 +257,8 @@ fn begins_name(before: &str) -> bool {
     before.ends_with(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '"' | '\''))
 }
 
-/// Splits what follows the name of an attribute after the equals sign and the opening quote, and returns the value that comes then: up to
-/// the closing quote, or without quotes, to the next white space or the end of the tag. `None` if there is no value.
+/// Splits what follows the name of an attribute into the equals sign with an opening quote, and the value: up to the closing quote or, without
+/// quotes, to the next whitespace or the end of the tag. `None` if there is no value.
 fn value(text: &str) -> Option<(&str, &str)> {
     let unspaced = text.trim_ascii_start().strip_prefix('=')?.trim_ascii_start();
     let quote = unspaced.chars().next().filter(|c| matches!(c, '"' | '\''));

@@ -116,9 +116,13 @@ impl Broadcasts<'_> {
     pub async fn get(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::GetBroadcast)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let view = BroadcastView::whole(&broadcast);
+        if broadcast.body.review.is_none() {
+            return Ok(view);
+        }
         let template = content::template(&mut *self.inner.store.read().await?, &broadcast).await?;
-        let edited = broadcast.standing(&content::fingerprint(&broadcast, template.as_ref())).edited;
-        Ok(BroadcastView { edited_since_review: edited && broadcast.body.review.is_some(), ..BroadcastView::whole(&broadcast) })
+        let edited_since_review = broadcast.standing(&content::fingerprint(&broadcast, template.as_ref())).edited;
+        Ok(BroadcastView { edited_since_review, ..view })
     }
 
     pub async fn progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {

@@ -22,7 +22,8 @@ use crate::contacts;
 pub struct SuppressionView {
     /// Its identifier.
     pub id: SuppressionId,
-    /// The recipient in canonical form, an email address in lower case; empty if the contact was erased, though the suppression remains in force.
+    /// The recipient in canonical form, an email address in lower case; empty if the contact was erased, though the suppression remains in
+    /// force.
     pub identifier: String,
     /// The channel; null for a phone number, whose suppression covers sms, whatsapp and voice.
     #[schema(required)]

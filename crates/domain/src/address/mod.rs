@@ -87,8 +87,8 @@ fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Parses an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part). Its domain gets lower case and, as mail servers
-/// write international ones in ASCII, Unicode.
+/// Parses an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part). Its domain is put in lower case, and an
+/// international one in Unicode: mail servers write it in ASCII.
 pub fn email(text: &str) -> Result<String, InvalidRecipient> {
     let wrong = || invalid(text, "is not an email address", EMAIL);
     if text.len() > EMAIL_OCTETS || text.contains('"') || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
@@ -110,8 +110,8 @@ fn international(domain: &str) -> Option<String> {
     Some(idna::domain_to_unicode(&ascii).0)
 }
 
-/// Returns the form in which suppressions compare an identifier: no mailbox tells its letters in two cases apart. What stands for an erased
-/// address contains no `@` and stays as it is.
+/// Returns the form in which suppressions compare an identifier: email addresses in lower case, since no provider gives two people addresses
+/// that differ only in case. The hash of an erased address contains no `@` and stays as it is.
 pub fn folded(kind: AddressKind, identifier: &str) -> Cow<'_, str> {
     let is_mixed = kind == AddressKind::Email && identifier.contains('@') && identifier.chars().any(char::is_uppercase);
     if is_mixed { Cow::Owned(identifier.to_lowercase()) } else { Cow::Borrowed(identifier) }

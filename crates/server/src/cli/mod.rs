@@ -270,11 +270,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sip_messages_are_logged_only_if_asked_for() {
+    fn personal_data_is_logged_only_if_asked_for() {
         for (filter, added) in
             [("info", true), ("warn,INFO", true), ("debug", false), ("nuncio=debug", false), ("info,rsipstack=info", false)]
         {
-            assert_eq!(without_personal_data(filter).ends_with(",rsipstack=warn"), added, "{filter}");
+            let logged = without_personal_data(filter);
+            assert_eq!(logged.ends_with(",rsipstack=warn"), added, "{filter}");
+            assert!(logged.contains(",rlibphonenumber=off"), "phone numbers never are: {filter}");
         }
     }
 

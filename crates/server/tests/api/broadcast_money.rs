@@ -281,7 +281,7 @@ async fn a_price_that_changes_after_the_estimate_breaks_no_promise() {
         assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("sending"), [10, 3, 0, 7, 0, 0]));
         assert_eq!(sums(accounts(&app).await), (40_000, 40_000, 420_000));
         let progress = app.get(&format!("/v1/broadcasts/{id}/progress")).await.expect(200).text;
-        assert!(!progress.contains("estimatedCompletionAt"), "nobody knows when there will be money: {progress}");
+        assert!(!progress.contains("estimatedCompletionAt"), "no time without money: {progress}");
         deposit(&app, 140_000).await;
         finish(&app).await;
         let broadcast = get(&app, &id).await;

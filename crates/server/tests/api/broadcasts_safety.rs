@@ -128,7 +128,7 @@ async fn nobody_is_written_to_at_night() {
         }
         assert_eq!(counts(&get(&app, &id).await)[1], 250, "it is 8:54 in Madrid, and 7:54 on the islands");
         let progress = app.get(&format!("/v1/broadcasts/{id}/progress")).await.expect(200).text;
-        assert!(!progress.contains("estimatedCompletionAt"), "nobody knows the rate after the night: {progress}");
+        assert!(!progress.contains("estimatedCompletionAt"), "no time across quiet hours: {progress}");
         for _ in 0..2 {
             app.advance(Duration::from_secs(360)).await;
         }

@@ -106,7 +106,7 @@ async fn a_stop_is_for_the_sender_of_the_number_that_was_written_to() {
         };
         let default = json!(world.default_sender().expect("a default sender").id);
         assert_eq!(stop("34600111301", OWN).await, (default.clone(), OWN.to_owned()));
-        assert_eq!(stop("34600111302", "+34999887034").await, (default, OWN.to_owned()), "a number of nobody");
+        assert_eq!(stop("34600111302", "+34999887034").await, (default, OWN.to_owned()), "no sender has this number");
         assert_eq!(stop("34600111303", OTHER).await, (brand.clone(), OWN.to_owned()), "the only connection sends from one number");
         connect(json!({})).await;
         assert_eq!(stop("34600111304", OTHER).await, (brand.clone(), OTHER.to_owned()));

@@ -194,8 +194,8 @@ impl AgendaRepo for SqlTx {
         let mut waiting: Vec<DueRow> = guarded_by(self, &rows).await?.into_iter().filter(|row| row.wait == 3).collect();
         waiting.sort_unstable_by_key(|row| std::cmp::Reverse((row.due_at, row.id)));
         let messages = waiting.into_iter().map(|mut row| {
-            let (provider, falls_back) = (std::mem::take(&mut row.provider), row.falls_back);
-            AwaitingReceipt { message: row.decode(), provider, falls_back }
+            let (provider, has_fallback) = (std::mem::take(&mut row.provider), row.has_fallback);
+            AwaitingReceipt { message: row.decode(), provider, has_fallback }
         });
         Ok(Some(AwaitingReceipts { messages: messages.collect(), next }))
     }
