@@ -38,7 +38,7 @@ impl Shared {
         let mut left = limits::ATTACHMENT_BYTES.saturating_sub(here);
         // All at once: an attempt that holds some memory and waits for more could wait forever.
         let mut held = match announced(&found, left) {
-            Some(bytes) => self.memory.for_fetched(bytes).await,
+            Some(bytes) => self.memory.for_fetched(message.tenant, bytes).await,
             None => None,
         };
         let (mut resolved, mut fetched) = (Vec::with_capacity(found.len()), 0);

@@ -55,7 +55,7 @@ impl Shared {
     /// Starts the attempt of a waiting message. Storing the start detects whether another node was faster or the message may not be sent.
     async fn start_and_run(self: &Arc<Self>, mut slot: Slot, hint: Hint) {
         // Reserved before the request is loaded.
-        slot.memory = self.memory.for_request(hint.bytes).await;
+        slot.memory = self.memory.for_request(hint.tenant, hint.bytes).await;
         if slot.memory.is_some() && (self.is_stopping() || !self.fitness.is_fit(self.ids.clock.monotonic())) {
             return;
         }

@@ -21,6 +21,7 @@ mod retention;
 mod retry;
 mod scanner;
 mod sessions;
+mod shares;
 mod track;
 
 use std::collections::HashMap;
@@ -43,6 +44,7 @@ pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
 pub use nodes::is_in;
 pub use outbound::Permit;
+pub use shares::Shares;
 use scanner::Processed;
 pub use track::{Gate, Tracker, Working};
 

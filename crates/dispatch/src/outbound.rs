@@ -63,7 +63,7 @@ impl Shared {
         }
         let lane = self.lane_of(hint.tenant, connection);
         let is_large = hint.bytes > 0;
-        let memory = if is_large { Some(self.memory.for_request_now(hint.bytes)?) } else { None };
+        let memory = if is_large { Some(self.memory.for_request_now(hint.tenant, hint.bytes)?) } else { None };
         let mut slot = lane.reserve(self.ids.clock.monotonic(), hint.bulk, is_large)?;
         slot.memory = memory;
         slot.accepting = Some(self.in_flight.accept());

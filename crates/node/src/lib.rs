@@ -9,7 +9,7 @@ mod provider_events;
 mod rounds;
 mod webhooks;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +19,7 @@ use nuncio_channel::{EventSink, Registry, Services};
 use nuncio_core::broadcasts::{Reviewer, Slots};
 use nuncio_core::{CodeRelay, Core, users::Oidc};
 use nuncio_dispatch::{Dispatch, DispatchConfig, Gate, Tracker, each_minute};
-use nuncio_domain::{BroadcastId, Ids};
+use nuncio_domain::{BroadcastId, Ids, TenantId};
 use nuncio_secrets::Sealer;
 use nuncio_store::{Result, Store};
 use parking_lot::Mutex;
@@ -76,7 +76,7 @@ struct Shared {
     events: Arc<EventQueue>,
     webhooks: Webhooks,
     /// Broadcasts in flight, those that wait for a slot included.
-    in_flight: Mutex<HashSet<BroadcastId>>,
+    in_flight: Mutex<HashMap<BroadcastId, TenantId>>,
     slots: Slots,
     /// Whether polls of templates are in flight.
     polling: AtomicBool,

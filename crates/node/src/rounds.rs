@@ -14,8 +14,10 @@ use crate::Shared;
 const SECOND: Duration = Duration::from_secs(1);
 /// Maximum broadcasts and templates per round.
 const ROUND: u32 = 20;
-/// Broadcasts in flight above which no more are started: more than there are slots, so that some wait for one.
+/// Broadcasts in flight above which no more are started: more than there are slots, so that some wait for one. One environment has half of
+/// them, so that its broadcasts do not hold up those of others.
 const IN_FLIGHT: usize = 20;
+const OF_ONE: u32 = 10;
 /// Maximum templates polled at once.
 const AT_ONCE: usize = 4;
 
@@ -39,7 +41,7 @@ impl Shared {
         let polling = self.polling.load(Ordering::Acquire);
         let in_flight = self.in_flight.lock().len();
         let mut tx = self.store.read().await?;
-        let broadcasts = if in_flight < IN_FLIGHT { tx.due_broadcasts(now, ROUND).await? } else { Vec::new() };
+        let broadcasts = if in_flight < IN_FLIGHT { tx.due_broadcasts(now, ROUND, OF_ONE).await? } else { Vec::new() };
         // Providers take hours to decide on a template.
         let look = !polling && self.templates.opens(self.ids.clock.monotonic(), SECOND);
         let templates = if look { tx.due_templates(now, ROUND).await? } else { Vec::new() };
@@ -55,8 +57,13 @@ impl Shared {
     }
 
     fn start_broadcast(self: &Arc<Self>, due: DueBroadcast) {
-        if !self.in_flight.lock().insert(due.id) {
-            return;
+        {
+            let mut in_flight = self.in_flight.lock();
+            let of_tenant = in_flight.values().filter(|tenant| **tenant == due.tenant).count();
+            if of_tenant >= OF_ONE as usize || in_flight.contains_key(&due.id) {
+                return;
+            }
+            in_flight.insert(due.id, due.tenant);
         }
         let (shared, working) = (Arc::clone(self), self.tracker.begin());
         self.runtime.spawn(async move {

@@ -105,8 +105,8 @@ pub trait BroadcastRepo {
     /// if it is no longer a draft.
     async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>>;
 
-    /// Returns up to `limit` broadcasts of all environments that are due at `now`, longest due first.
-    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>>;
+    /// Returns up to `limit` broadcasts of all environments, and up to `of_one` of each, that are due at `now`, longest due first.
+    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32, of_one: u32) -> Result<Vec<DueBroadcast>>;
 
     /// Claims a broadcast if its fence is still that of `due`: increments the fence, and stores the cursor of `due` and the next due time.
     /// `false` if another node has claimed it.

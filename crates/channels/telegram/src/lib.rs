@@ -40,21 +40,24 @@ static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::A
 /// Largest file that is fetched for upload, in bytes. Telegram itself fetches no larger file, nor can a bot download one
 /// (<https://core.telegram.org/bots/api#sending-files>).
 const FETCHED: u64 = 20 * 1024 * 1024;
-/// Most fetched files held in memory at once.
+/// Most fetched files held in memory at once, by a connection and by all of them. While one is uploaded, it is there twice.
 const FETCHES: usize = 2;
+const ALL_FETCHES: usize = 6;
 
 /// Makes adapters of kind `telegram`.
 pub fn factory(net: Network) -> AdapterFactory {
-    let open = move |account: &Account, services: &Services| open(&net, account, services);
+    let all_fetches = Arc::new(Semaphore::new(ALL_FETCHES));
+    let open = move |account: &Account, services: &Services| open(&net, &all_fetches, account, services);
     AdapterFactory::new(KIND, &[Channel::Telegram], config::FIELDS, open).with_sessions()
 }
 
-fn open(net: &Network, account: &Account, services: &Services) -> Opened {
+fn open(net: &Network, all_fetches: &Arc<Semaphore>, account: &Account, services: &Services) -> Opened {
     let config = Config::read(account)?;
     Ok(Arc::new(Telegram {
         api: Api::new(&config, net.client(account.trusted).clone()),
         guarded: net.client(false).clone(),
         fetches: Semaphore::new(FETCHES),
+        all_fetches: Arc::clone(all_fetches),
         bot: Bot { origin: Origin::of(account), id: config.bot },
         callback_url: services.callback_url(KIND, account.id),
         events: Arc::clone(&services.events),
@@ -73,6 +76,7 @@ struct Telegram {
     /// To files at URLs that callers name: guarded even for a trusted account.
     guarded: Client,
     fetches: Semaphore,
+    all_fetches: Arc<Semaphore>,
     bot: Bot,
     callback_url: String,
     events: Arc<dyn EventSink>,
@@ -162,9 +166,9 @@ impl Adapter for Telegram {
 
 impl Telegram {
     /// Fetches the file that the call uploads, if it is at a URL.
-    async fn with_file<'a>(&self, mut call: ApiCall<'a>) -> Result<(ApiCall<'a>, Option<SemaphorePermit<'_>>), FetchError> {
-        let Some(File { source: Source::Url(url), .. }) = &call.file else { return Ok((call, None)) };
-        let permit = self.fetches.acquire().await.ok();
+    async fn with_file<'a>(&self, mut call: ApiCall<'a>) -> Result<(ApiCall<'a>, [Option<SemaphorePermit<'_>>; 2]), FetchError> {
+        let Some(File { source: Source::Url(url), .. }) = &call.file else { return Ok((call, [None, None])) };
+        let permits = [self.fetches.acquire().await.ok(), self.all_fetches.acquire().await.ok()];
         let limits = FetchLimits { max_bytes: FETCHED, timeout: self.config.timeout };
         let fetched = self.guarded.fetch(url, limits).await?;
         if let Some(file) = &mut call.file {
@@ -173,7 +177,7 @@ impl Telegram {
             }
             file.source = Source::Bytes(Cow::Owned(fetched.bytes));
         }
-        Ok((call, permit))
+        Ok((call, permits))
     }
 
     fn set_trouble(&self, trouble: Option<String>) {

@@ -43,11 +43,24 @@ impl Format {
 
     /// The value of a variable in a message.
     fn parameter(self, name: &str, value: &str) -> Value {
+        let value = one_line(value);
         match self {
             Self::Positional => json!({"type": "text", "text": value}),
             Self::Named => json!({"type": "text", "parameter_name": name, "text": value}),
         }
     }
+}
+
+/// WhatsApp refuses values with line breaks, tabs or more than four spaces in a row: each such gap becomes a space.
+fn one_line(value: &str) -> String {
+    let mut line = String::with_capacity(value.len());
+    for word in value.split_inclusive(|c: char| !c.is_whitespace()) {
+        let (gap, character) = word.split_at(word.find(|c: char| !c.is_whitespace()).unwrap_or(word.len()));
+        let is_refused = gap.chars().count() > 4 || gap.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'));
+        line.push_str(if is_refused { " " } else { gap });
+        line.push_str(character);
+    }
+    line
 }
 
 fn is_number(name: &str) -> bool {

@@ -46,6 +46,22 @@ impl Core {
         self.inner.tenant_configs.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
+    /// Returns the configuration of an environment as it is stored, for what is not planned again if the cached one is outdated.
+    pub(crate) async fn current_config(&self, tenant: TenantId) -> Result<Arc<TenantConfig>> {
+        let config = self.tenant_config(tenant).await?;
+        if self.is_current(&config).await? { Ok(config) } else { self.tenant_config(tenant).await }
+    }
+
+    /// Returns whether a configuration is the stored one; if another node has changed it, the cached one is dropped.
+    pub(crate) async fn is_current(&self, config: &TenantConfig) -> nuncio_store::Result<bool> {
+        let stored = self.inner.store.read().await?.epochs(&[config.tenant]).await?;
+        let is_current = stored == [(config.tenant, config.epoch)];
+        if !is_current {
+            self.forget_config(config.tenant);
+        }
+        Ok(is_current)
+    }
+
     /// Invalidates the configuration of an environment, after a change or when a plan was stale.
     pub fn forget_config(&self, tenant: TenantId) {
         self.inner.tenant_configs.forget(&tenant);

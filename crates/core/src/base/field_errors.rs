@@ -81,6 +81,15 @@ impl FieldErrors<'_> {
         }
     }
 
+    /// Checks the URL that a value of a template makes.
+    pub(crate) fn link(&mut self, path: &str, url: Option<&str>) {
+        let before = self.errors.len();
+        self.url(path, url);
+        if let (Some(error), Some(url)) = (self.errors.get_mut(before), url) {
+            error.message = format!("makes the link {:?}, which {}", url.chars().take(100).collect::<String>(), error.message);
+        }
+    }
+
     pub(crate) fn range(&mut self, path: &str, value: Option<f64>, most: f64) {
         if let Some(value) = value.filter(|v| !(-most..=most).contains(v)) {
             self.push(path, format!("is {value}; must be between -{most} and {most}"));

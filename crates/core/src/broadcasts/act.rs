@@ -28,7 +28,7 @@ impl Broadcasts<'_> {
 
     /// Fails if the broadcast has nothing that can be sent.
     async fn ensure_sendable(&self, broadcast: &Broadcast) -> Result<()> {
-        let config = self.tenant_config(broadcast.tenant).await?;
+        let config = self.current_config(broadcast.tenant).await?;
         let template = self.template_of(broadcast).await?;
         let sender = config.sender(broadcast.sender).ok_or_else(content::sender_deleted)?;
         let requested = broadcast.channel.requested();

@@ -23,7 +23,10 @@ pub(super) struct Composer<'a> {
 impl Broadcasts<'_> {
     /// Prepares to compose messages. With the inner error, every recipient fails.
     pub(super) async fn composer<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Composer<'a>, Failure>> {
-        let config = self.tenant_config(broadcast.tenant).await?;
+        let mut config = self.tenant_config(broadcast.tenant).await?;
+        if config.sender(broadcast.sender).is_none() {
+            config = self.current_config(broadcast.tenant).await?;
+        }
         let Some(sender) = config.sender(broadcast.sender).cloned() else {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
         };

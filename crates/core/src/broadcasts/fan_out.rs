@@ -308,6 +308,11 @@ impl Broadcasts<'_> {
         }
         handed.begun = accepts.len();
         *budget = Some(left);
+        if !failures.is_empty() && !self.is_current(&composer.config).await? {
+            // What another node has just changed may let them be sent to: the next round plans them again.
+            failures.clear();
+            handed.crowded = true;
+        }
         handed.any |= self.end_contacts(broadcast, &failures, now).await?;
         Ok((handed, accepts))
     }

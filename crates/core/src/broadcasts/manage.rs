@@ -22,7 +22,7 @@ impl Broadcasts<'_> {
         caller.require(UseCase::CreateBroadcast)?;
         let key = idempotency::key(command.idempotency_key.take(), options.idempotency_key.as_deref())?;
         let now = self.ids().clock.now();
-        let config = self.tenant_config(caller.tenant).await?;
+        let config = self.current_config(caller.tenant).await?;
         let sender = body_sender(&config, command.sender_id.as_deref(), options.sender.as_deref());
         command.sender_id = sender.as_ref().map_or(command.sender_id.or(options.sender), |sender| Some(sender.id.to_string()));
         command.message_type = Some(command.message_type.unwrap_or_default());

@@ -8,7 +8,6 @@ use nuncio_domain::{BroadcastId, Channel, Error, Result, TenantId, Timestamp, pa
 use nuncio_secrets::mac;
 use nuncio_store::DueBroadcast;
 use serde::Serialize;
-use tokio::sync::SemaphorePermit;
 
 use super::run::{self, Slots};
 use super::{Broadcasts, act::is_ahead, content, content::fingerprint, variables, view::BroadcastView};
@@ -90,7 +89,7 @@ impl Broadcasts<'_> {
         broadcast: &Broadcast,
         due: &mut DueBroadcast,
         slots: &'s Slots,
-        slot: &mut SemaphorePermit<'s>,
+        slot: &mut run::Slot<'s>,
         late: bool,
     ) -> Result<Option<Timestamp>> {
         let now = self.ids().clock.now();
@@ -106,11 +105,11 @@ impl Broadcasts<'_> {
         });
         let (subject, mut result) = reviewing.await.map_err(Error::internal)?;
         if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= threshold) {
-            match slots.reviews.try_acquire() {
-                Ok(own) => *slot = own,
+            match slots.take_for_review() {
+                Some(own) => *slot = own,
                 // At its next review it would not be late, and so be sent instead of held.
-                Err(_) if late => {}
-                Err(_) => return Ok(None),
+                None if late => {}
+                None => return Ok(None),
             }
             // Keeps other nodes away during the call of the reviewer.
             if !self.claim(due, Some(now.plus(reviewer.timeout + run::LEASE))).await? {

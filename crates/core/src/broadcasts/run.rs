@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use nuncio_dispatch::Shares;
 use nuncio_domain::broadcast::{Broadcast, BroadcastAction, Status};
-use nuncio_domain::{Error, Result, Timestamp, lifecycle::Step, limits};
+use nuncio_domain::{Error, Result, TenantId, Timestamp, lifecycle::Step, limits};
 use nuncio_store::{DueBroadcast, Transition};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::{Broadcasts, act::is_ahead, change::ignore_lost_race, fan_out::Round};
 use crate::base::Core;
@@ -21,27 +22,48 @@ const CROWDED: Duration = Duration::from_millis(500);
 const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// Recipients per step of a withdrawal.
 const WITHDRAW_PAGE: u32 = 1_000;
-/// Maximum broadcasts that a node processes at once, and that wait for its reviewer at once.
+/// Maximum broadcasts that a node processes at once, and that wait for its reviewer at once; and how many of the former one environment has.
 const SLOTS: usize = 4;
+const SHARE: usize = 2;
 
 /// Limits how many broadcasts a node processes at once. Those that wait for the reviewer have slots of their own, so that a slow one does
 /// not hold up the others.
 #[derive(Debug)]
 pub struct Slots {
     any: Semaphore,
-    pub(super) reviews: Semaphore,
+    shares: Shares,
+    reviews: Semaphore,
+}
+
+/// A slot, with its place in the environment's share.
+#[derive(Debug)]
+pub(super) struct Slot<'a> {
+    _permit: SemaphorePermit<'a>,
+    _share: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for Slots {
     fn default() -> Self {
-        Self { any: Semaphore::new(SLOTS), reviews: Semaphore::new(SLOTS) }
+        Self { any: Semaphore::new(SLOTS), shares: Shares::new(SHARE), reviews: Semaphore::new(SLOTS) }
+    }
+}
+
+impl Slots {
+    async fn take(&self, tenant: TenantId) -> Result<Slot<'_>> {
+        let share = self.shares.of(tenant).acquire_owned().await.map_err(Error::internal)?;
+        Ok(Slot { _permit: self.any.acquire().await.map_err(Error::internal)?, _share: Some(share) })
+    }
+
+    /// Takes a slot for a review if one is free.
+    pub(super) fn take_for_review(&self) -> Option<Slot<'_>> {
+        Some(Slot { _permit: self.reviews.try_acquire().ok()?, _share: None })
     }
 }
 
 impl Broadcasts<'_> {
     /// Processes a due broadcast, as soon as it has a slot.
     pub async fn process_due(&self, mut due: DueBroadcast, slots: &Slots) -> Result<()> {
-        let mut slot = slots.any.acquire().await.map_err(Error::internal)?;
+        let mut slot = slots.take(due.tenant).await?;
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
         let late = now.since(due.due_at) > limits::PAST_DUE;
         if !self.claim(&mut due, Some(now.plus(LEASE))).await? {
@@ -162,4 +184,24 @@ fn still_due(broadcast: &Broadcast, now: Timestamp) -> Result<()> {
         return Err(Error::wrong_state(message, broadcast.status.as_str(), &[]));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    // holds: broadcasts.shares
+    #[test]
+    fn an_environment_leaves_slots_to_others() {
+        let slots = Slots::default();
+        let take = |tenant| slots.take(TenantId(tenant)).now_or_never();
+        let held: Vec<_> = [take(1), take(1)].into_iter().map(Option::unwrap).map(Result::unwrap).collect();
+        assert!(take(1).is_none() && take(2).is_some());
+        let mut held = held.into_iter();
+        let mut reviewing = held.next().unwrap();
+        reviewing = slots.take_for_review().unwrap();
+        assert!(take(1).is_some(), "a review takes no slot: {reviewing:?}");
+    }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::{CHANNELS, Contacts, gone, lock, view::ContactView};
-use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, is_blank, parse_id, rights};
+use crate::base::{Caller, Change, FieldErrors, UseCase, check_metadata, idempotency, is_blank, list, parse_id, rights};
 
 /// A parsed channel of a request.
 #[derive(Clone, Debug)]
@@ -219,11 +219,9 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
         errors.push(FieldError::new(at("channel"), format!("is {}; must be one of {names}", given.channel)));
         return None;
     }
+    let country = given.country_code.as_deref().map(|code| list::country(code, &at("countryCode"), errors));
     let mut faults = FieldErrors { errors };
     faults.name(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
-    if let Some(code) = given.country_code.as_deref().filter(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_alphabetic())) {
-        faults.push(&at("countryCode"), format!("is {code:?}; must be two letters (ISO 3166-1 alpha-2), such as ES"));
-    }
     let recipient = Parsed::parse(&given.identifier).and_then(|parsed| Recipient::on(&parsed, given.channel));
     let recipient = recipient.map_err(|error| faults.push(&at("identifier"), error.to_string())).ok()?;
     if errors.len() > before {
@@ -231,7 +229,7 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
     }
     let entry = ChannelEntry {
         label: given.label.clone().filter(|label| !is_blank(label)),
-        country: given.country_code.as_deref().map(str::to_ascii_uppercase),
+        country,
         ..ChannelEntry::new(given.channel, now)
     };
     Some(Wanted { recipient, entry, is_primary: given.is_primary == Some(true) })

@@ -236,7 +236,9 @@ fn find(person: &Person, channel: ContactChannelId) -> Result<PersonChannel<'_>>
 }
 
 fn entry_of(channel: &PersonChannel<'_>) -> ChannelEntry {
-    channel.entry.cloned().unwrap_or_else(|| ChannelEntry::new(channel.channel, channel.address.created_at))
+    let entry = channel.entry.cloned().unwrap_or_else(|| ChannelEntry::new(channel.channel, channel.address.created_at));
+    // One that was removed and then used is shown again.
+    ChannelEntry { hidden: false, ..entry }
 }
 
 async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: Contact) -> Result<Person> {

@@ -127,7 +127,7 @@ impl Suppressions<'_> {
         };
         let guard = self.guard(caller.tenant, IdempotentOperation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
-        let config = self.tenant_config(tenant).await?;
+        let config = self.current_config(tenant).await?;
         let sender = match full.sender_id.as_deref().map(|id| named_sender(&config, "senderId", id)).transpose() {
             Ok(sender) => sender.map(|sender| sender.id),
             Err(error) => {

@@ -145,7 +145,7 @@ impl Person {
             for channel in CHANNELS.into_iter().filter(|c| c.address_kind() == address.recipient.kind) {
                 let entry = address.entries.iter().find(|e| e.channel == channel);
                 let shown = match entry {
-                    Some(entry) => !entry.hidden,
+                    Some(entry) => !entry.hidden || used_since(address, channel, entry.updated_at),
                     None => used(address, channel),
                 };
                 if shown {
@@ -193,6 +193,12 @@ fn used(address: &Address, channel: Channel) -> bool {
     let newest = || address.newest.map_or(Channel::Sms, Channel::of_contact) == channel;
     let silent = address.metrics.is_empty() && address.entries.is_empty();
     only || address.metrics.iter().any(|m| m.channel.of_contact() == channel) || (silent && newest())
+}
+
+/// Returns whether the contact wrote or was reached on a channel after it was removed.
+fn used_since(address: &Address, channel: Channel, removed_at: Timestamp) -> bool {
+    let times = address.metrics.iter().filter(|m| m.channel.of_contact() == channel);
+    times.flat_map(|m| [m.last_inbound_at, m.sums.last_success_at]).flatten().any(|at| at > removed_at)
 }
 
 impl PersonChannel<'_> {

@@ -58,7 +58,10 @@ impl ProviderEvents<'_> {
         let query = called.path_and_query.split_once('?').map_or("", |(_, query)| query);
         let call = CallbackRequest { method, url: &url, rest, query, headers, body, now: self.ids().clock.now() };
         let told = adapter.callback(&call).map_err(|error| {
-            tracing::warn!(connection = %id, %error, "provider callback rejected");
+            // Anybody who knows the URL can call.
+            if let Some(suppressed) = self.inner.dropped.line(&format!("callback of {id}"), self.ids().clock.monotonic()) {
+                tracing::warn!(connection = %id, %error, suppressed, "provider callback rejected");
+            }
             match error {
                 CallError::NotCalled => unknown(),
                 CallError::Unproved(why) => Error::new(ErrorCode::Unauthorized, why),

@@ -135,7 +135,7 @@ impl ProviderEvents<'_> {
         }
         let key = idempotency::key(None, header)?;
         let (from, act) = read(&command)?;
-        let config = self.tenant_config(caller.tenant).await?;
+        let config = self.current_config(caller.tenant).await?;
         let named = self.named(caller.tenant, &command).await?;
         let scene = self.scene(&config, &command, from, named).await?;
         let asked = PlayInbound { from: scene.from.identifier.clone(), to: Some(scene.sender.id.to_string()), ..command };

@@ -35,7 +35,7 @@ use crate::messages::{self, sent_from};
 const QUIET: Duration = Duration::from_secs(60);
 /// Automatic replies that an author gets within a day. They are counted among the `COUNTED` newest messages to them.
 const REPLIES_A_DAY: usize = 10;
-const COUNTED: u32 = 30;
+const COUNTED: u32 = 100;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Result of an inbound message.
@@ -382,7 +382,7 @@ async fn may_reply(tx: &mut dyn Tx, new: &NewInbound, sender: &Sender, wish: Wis
     let filter = MessageFilter { to: Some(new.from.identifier.clone()), ..MessageFilter::default() };
     let newest = tx.list_messages(new.message.tenant, &filter, PageRequest::newest(COUNTED)).await?.items;
     let is_reply = |message: &Message, within| message.state.detail.compliance && now.since(message.id.created_at()) < within;
-    if wish == Wish::Help && newest.first().is_some_and(|message| is_reply(message, QUIET)) {
+    if wish == Wish::Help && newest.iter().any(|message| is_reply(message, QUIET)) {
         return Ok(false);
     }
     Ok(newest.iter().filter(|message| is_reply(message, DAY)).count() < REPLIES_A_DAY)

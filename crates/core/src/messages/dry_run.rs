@@ -112,7 +112,8 @@ impl Messages<'_> {
     /// Plans for callers who were authorised otherwise; also returns the text as sent.
     pub(crate) async fn plan_for(&self, caller: &Caller, command: SendMessage, options: &SendOptions) -> Result<(Plan, Option<String>)> {
         let (operation, now) = (IdempotentOperation::SendMessage, self.ids().clock.now());
-        let PlanWithInputs { config, planned, window } = self.plan_with_inputs(caller, command, options, operation, now, false).await?;
+        let config = self.current_config(caller.tenant).await?;
+        let PlanWithInputs { planned, window } = self.plan_with_inputs(&config, command, options, operation, now, false).await?;
         let is_within_limit = match self.begin_daily_spend(&config, &planned.accept).await {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),

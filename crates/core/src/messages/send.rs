@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
 use nuncio_dispatch::{Hint, Permit};
@@ -71,13 +71,16 @@ impl Messages<'_> {
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now = self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node cannot accept messages now"))?;
+            let config = self.tenant_config(caller.tenant).await?;
             let plan = async {
-                let mut plan = self.plan_with_inputs(caller, command.clone(), &options, operation, now, true).await?;
-                plan.planned.spending = self.begin_daily_spend(&plan.config, &plan.planned.accept).await?;
-                Ok(plan)
+                let PlanWithInputs { mut planned, .. } =
+                    self.plan_with_inputs(&config, command.clone(), &options, operation, now, true).await?;
+                planned.spending = self.begin_daily_spend(&config, &planned.accept).await?;
+                Ok(planned)
             };
-            let PlanWithInputs { config, planned, .. } = match plan.await {
-                Ok(plan) => plan,
+            let planned = match plan.await {
+                Ok(planned) => planned,
+                Err(refusal) if rests_on_config(&refusal) && !self.is_current(&config).await.unwrap_or(true) => continue,
                 Err(refusal) => return Err(self.conflict(caller, command, &options, operation, now).await?.unwrap_or(refusal)),
             };
             match self.accept(planned).await? {
@@ -127,23 +130,22 @@ impl Messages<'_> {
 
     pub(super) async fn plan_with_inputs(
         &self,
-        caller: &Caller,
+        config: &TenantConfig,
         command: SendMessage,
         options: &SendOptions,
         operation: IdempotentOperation,
         now: Timestamp,
         explores: bool,
     ) -> Result<PlanWithInputs> {
-        let config = self.tenant_config(caller.tenant).await?;
-        let sender = requested_sender(&config, options.sender.as_deref())?;
+        let sender = requested_sender(config, options.sender.as_deref())?;
         let destination = Destination::read(&command, now, options.lenient)?;
-        let known = self.known(&config, sender, &command, &destination, now).await?;
+        let known = self.known(config, sender, &command, &destination, now).await?;
         let template = match &options.template {
             Some(template) => Some(Template::clone(template)),
-            None => self.template_of(caller.tenant, &command).await?,
+            None => self.template_of(config.tenant, &command).await?,
         };
         let planner = Planner {
-            config: &config,
+            config,
             sender,
             known: &known,
             ids: self.ids(),
@@ -159,7 +161,7 @@ impl Messages<'_> {
         if planned.accept.message.message_type == MessageType::Reaction {
             self.check_reaction(&planned.accept).await?;
         }
-        Ok(PlanWithInputs { config, planned, window: known.window })
+        Ok(PlanWithInputs { planned, window: known.window })
     }
 
     /// Returns the template named by the request, if it exists.
@@ -269,8 +271,12 @@ impl Messages<'_> {
     }
 }
 
+/// Returns whether another configuration might lift a refusal: an unknown sender, no connection, a country, a daily limit.
+fn rests_on_config(refusal: &Error) -> bool {
+    refusal.code().status() < 500 && (refusal.code() != ErrorCode::InvalidRequest || refusal.is_about("to"))
+}
+
 pub(super) struct PlanWithInputs {
-    pub(super) config: Arc<TenantConfig>,
     pub(super) planned: Planned,
     pub(super) window: Window,
 }

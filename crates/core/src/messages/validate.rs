@@ -82,6 +82,9 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
         faults.push("text", format!("messageType {message_type} has no text"));
     }
     length(&mut faults, "text", text, channel, message_type != MessageType::Text);
+    if has_html && is_blank(text) {
+        command.text = None; // it is derived from the HTML
+    }
 }
 
 /// Checks the text length limit of a channel.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use nuncio_domain::template::{Button, ButtonType, HeaderType, Template, fill, variables};
 use nuncio_domain::{Channel, FieldError, broadcast::Variables, limits, message::Content};
 
+use crate::base::FieldErrors;
+
 type Values = BTreeMap<String, String>;
 
 /// Returns the values in a message's content.
@@ -32,6 +34,11 @@ pub(crate) fn check(template: &Template, values: &Variables, prefix: &str) -> Ve
     part("templateVariables", content.variables.clone(), values.template_variables.as_ref());
     part("templateHeaderVariables", header.into_iter().map(str::to_owned).collect(), values.template_header_variables.as_ref());
     part("templateButtonVariables", buttons.collect(), values.template_button_variables.as_ref());
+    for (n, value) in values.template_button_variables.iter().flatten().filter(|(_, value)| !value.is_empty()) {
+        let button = n.parse().ok().and_then(|n: usize| content.buttons.get(n)).filter(|button| button.has_variable());
+        let link = button.filter(|button| button.kind == ButtonType::Url).map(|button| url(button.url.as_deref().unwrap_or_default(), Some(value)));
+        FieldErrors { errors: &mut errors }.link(&format!("{prefix}templateButtonVariables.{n}"), link.as_deref());
+    }
     errors
 }
 

@@ -29,7 +29,7 @@ impl Templates<'_> {
         caller.require(UseCase::SubmitTemplate)?;
         let id = parse_id(id, "template")?;
         let template = self.find(caller.tenant, id).await?;
-        let config = self.tenant_config(caller.tenant).await?;
+        let config = self.current_config(caller.tenant).await?;
         let sender = named_sender(&config, "senderId", &command.sender_id)?;
         let connection = config.connection(sender.id, Channel::Whatsapp).ok_or_else(|| {
             let message = format!("sender {} ({}) has no WhatsApp account connected", sender.id, sender.name);

@@ -51,6 +51,20 @@ async fn each_message_is_accepted_or_refused_by_itself() {
     }
 }
 
+/// A small request must not get a response that fills the memory.
+// holds: messages.batch
+#[tokio::test]
+async fn the_results_list_so_many_errors() {
+    let app = TestApp::start().await;
+    let wrong: Value = (0..98).map(|n| (format!("unknown{n}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
+    let answer = app.post(PATH, json!({"messages": vec![wrong; 1000]})).await.expect(200);
+    assert!(answer.text.len() < 2_000_000, "{}", answer.text.len());
+    let results = answer.json()["results"].clone();
+    let count = |n: usize| results[n]["details"]["errors"].as_array().map(Vec::len);
+    assert_eq!((count(0), count(999)), (Some(99), Some(1)));
+    assert_eq!(results[999]["message"], "99 or more fields are invalid; details.errors lists the first of them");
+}
+
 /// What concerns one message only must not reject the others.
 // holds: messages.batch
 #[tokio::test]

@@ -54,7 +54,7 @@ async fn a_broadcast_that_is_moved_while_a_node_begins_it_waits() {
         for ago in [SECOND, Duration::from_secs(2 * 3_600)] {
             let now = app.clock.now();
             let mut tx = app.store().begin().await.expect("a transaction");
-            let due = tx.due_broadcasts(now.plus(Duration::from_secs(86_400)), 1).await.expect("due").remove(0);
+            let due = tx.due_broadcasts(now.plus(Duration::from_secs(86_400)), 1, 10).await.expect("due").remove(0);
             assert!(tx.claim_broadcast(&due, Some(now.minus(ago))).await.expect("a claim"));
             tx.commit().await.expect("committed");
             app.drain().await;

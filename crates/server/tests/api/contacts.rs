@@ -169,7 +169,7 @@ async fn all_faults_of_a_new_contact_are_told_at_once() {
         "channels": [
             {"channel": "sms", "identifier": "a@example.org"},
             {"channel": "sms_oneway", "identifier": "+34600111222"},
-            {"channel": "voice", "identifier": "+34600111222", "label": "x".repeat(51), "countryCode": "e1"},
+            {"channel": "voice", "identifier": "+34600111222", "label": "x".repeat(51), "countryCode": "ZZ"},
             {"channel": "sms", "identifier": "+34600111222", "isPrimary": true},
             {"channel": "sms", "identifier": "+34600111222"},
             {"channel": "sms", "identifier": "+34600111333", "isPrimary": true},
@@ -304,6 +304,12 @@ async fn channels_come_change_and_go() {
         remove(text(&whatsapp["id"])).await.expect(404);
         let back = add(json!({"channel": "whatsapp", "identifier": "+34600111222"})).await.expect(201).json();
         assert_eq!(back["channel"]["id"], whatsapp["id"], "an identifier on a channel has one id");
+        remove(text(&whatsapp["id"])).await.expect(204);
+        app.clock.advance(Duration::from_millis(1));
+        write(&app, Channel::Whatsapp, "+34600111222", "hi", None).await;
+        assert_eq!(get(&app, &contact["id"]).await["availableChannels"], json!(["sms", "whatsapp"]), "who writes by it has it");
+        patch(text(&whatsapp["id"]), json!({"label": "again"})).await.expect(200);
+        assert_eq!(get(&app, &contact["id"]).await["availableChannels"], json!(["sms", "whatsapp"]));
         remove(text(&whatsapp["id"])).await.expect(204);
         remove(&second).await.expect(204);
         assert_eq!(get(&app, &contact["id"]).await["primaryPhone"], "+34600111222");

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use nuncio_core::senders::{CreateSender, UpdateSender};
 use nuncio_testkit::{Backend, TestApp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::contacts::{get, list, sms, text};
 
@@ -117,5 +118,39 @@ async fn of_a_cancel_and_a_send_one_wins() {
             }
         }
         assert!(cancelled > 0 && sent > 0, "a race that always ends alike is none: {cancelled} cancelled, {sent} sent");
+    }
+}
+
+/// A node keeps the configuration for a second, and another node may have changed it since.
+// holds: senders.update.nodes
+#[tokio::test]
+async fn what_another_node_has_just_allowed_is_not_refused() {
+    for app in TestApp::on_each().await {
+        let other = app.another_node().await.core;
+        let caller = other.keys().authenticate(&app.test_key).await.expect("a caller");
+        let config = app.node.core.tenant_config(app.tenant()).await.expect("a configuration");
+        let sender = config.default_sender().expect("a default sender").id;
+        let limit = |countries: Value| serde_json::from_value::<UpdateSender>(json!({"allowedCountries": countries})).expect("a change");
+        let spain = json!({"to": "+34600111222", "text": "x"});
+
+        app.node.core.senders().change(app.tenant(), sender, limit(json!(["FR"]))).await.expect("a change");
+        app.post("/v1/messages", spain.clone()).await.expect(400);
+        other.senders().change(app.tenant(), sender, limit(Value::Null)).await.expect("a change");
+        app.post("/v1/messages?dryRun=true", spain.clone()).await.expect(200);
+
+        app.node.core.senders().change(app.tenant(), sender, limit(json!(["FR"]))).await.expect("a change");
+        let broadcast = crate::broadcasts::sent(&app, 10).await;
+        other.senders().change(app.tenant(), sender, limit(Value::Null)).await.expect("a change");
+        crate::broadcasts::finish(&app).await;
+        let shown = crate::broadcasts::get(&app, &broadcast).await;
+        assert_eq!((&shown["status"], &shown["deliveredCount"]), (&json!("completed"), &json!(10)), "{shown}");
+
+        let new: CreateSender = serde_json::from_value(json!({"name": "New"})).expect("a sender");
+        let made = other.senders().create(&caller, new, None).await.expect("a sender").id.to_string();
+        let auth = format!("Bearer {}", app.test_key);
+        app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", &made)], Some(spain)).await.expect(202);
+        let new: CreateSender = serde_json::from_value(json!({"name": "Newer"})).expect("a sender");
+        let made = other.senders().create(&caller, new, None).await.expect("a sender").id.to_string();
+        app.post("/v1/sandbox/inbound", json!({"channel": "sms", "from": "+34600111222", "to": made, "text": "hi"})).await.expect(202);
     }
 }

@@ -241,6 +241,13 @@ async fn variables_are_held_against_the_template() {
             "content.templateButtonVariables.1"
         ]
     );
+    for value in ["a b", "a\nb", " "] {
+        let mut broken = message("+34600111222", "sms", &id);
+        broken["content"]["templateButtonVariables"]["0"] = value.into();
+        let refused = app.post("/v1/messages", broken).await.expect(400).json();
+        assert_eq!(paths(&refused), ["content.templateButtonVariables.0"]);
+        assert!(refused["message"].as_str().is_some_and(|text| text.contains("makes the link \"https://example.com/t/")), "{refused}");
+    }
     let mut text = message("+34600111222", "sms", &id);
     text["text"] = "mine".into();
     assert_eq!(paths(&app.post("/v1/messages", text).await.expect(400).json()), ["text"]);

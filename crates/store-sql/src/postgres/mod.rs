@@ -211,9 +211,12 @@ impl Store for PostgresStore {
     }
 
     async fn ping(&self) -> Result<()> {
-        let asked = sqlx::query_as("SELECT pg_is_in_recovery()").fetch_one(&self.pool);
-        let (standby,): (bool,) = dialect::in_time(asked).await.store()?;
-        if standby { Err(StoreError::Unavailable("the PostgreSQL server is a standby and takes no writes".to_owned())) } else { Ok(()) }
+        let asked = sqlx::query_as("SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'").fetch_one(&self.pool);
+        match dialect::in_time(asked).await.store()? {
+            (true, _) => Err(StoreError::Unavailable("the PostgreSQL server is a standby and takes no writes".to_owned())),
+            (false, true) => Err(StoreError::Unavailable("the database is set to read only and takes no writes".to_owned())),
+            (false, false) => Ok(()),
+        }
     }
 
     async fn close(&self) {

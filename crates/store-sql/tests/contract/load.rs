@@ -140,6 +140,15 @@ pub(crate) async fn an_idle_transaction_that_the_server_ended_is_unavailable(h: 
     assert_eq!(h.rows_of("spool_chunks").await, 0);
 }
 
+/// An operator can set a database to read only, for example before an upgrade.
+pub(crate) async fn a_database_that_takes_no_writes_is_not_ready(h: &Harness) {
+    h.store.ping().await.expect("it takes writes");
+    h.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$").await;
+    kill(h).await;
+    let answer = h.store.ping().await;
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+}
+
 /// What happens to a COMMIT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cut {

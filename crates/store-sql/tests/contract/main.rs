@@ -307,6 +307,7 @@ cases! {
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             an_idle_transaction_that_the_server_ended_is_unavailable,
+            a_database_that_takes_no_writes_is_not_ready,
             a_commit_without_an_answer_is_read_back,
             a_commit_that_goes_on_without_its_connection_is_waited_for,
             new_messages_take_one_round_trip,

@@ -23,6 +23,10 @@ use crate::state::App;
 /// Messages accepted concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
 
+/// Bytes of field errors in all results together, above which each result has its first one only: the response is in memory until the
+/// client has read it.
+const ERROR_BYTES: usize = 1024 * 1024;
+
 /// Messages to send.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SendMessages)]
@@ -101,6 +105,20 @@ impl From<Error> for Refused {
     }
 }
 
+impl Refused {
+    /// Keeps the first field error only if there is no room for all of them.
+    fn shorten(&mut self, room: &mut usize) {
+        let Some(errors) = self.details.get_mut("errors").and_then(Value::as_array_mut) else { return };
+        let bytes = serde_json::to_string(errors).map_or(usize::MAX, |json| json.len());
+        if bytes <= *room {
+            *room -= bytes;
+        } else if errors.len() > 1 {
+            self.message = format!("{} or more fields are invalid; details.errors lists the first of them", errors.len()).into();
+            errors.truncate(1);
+        }
+    }
+}
+
 /// Messages of a batch with the same idempotency key take turns, in their order: the first one is sent.
 #[derive(Debug, Default)]
 struct Turns(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
@@ -142,7 +160,8 @@ fn log(app: &App, error: &Error) {
 /// Send several messages
 ///
 /// Each message is accepted or rejected separately, as by `POST /v1/messages`; the results are in the order of the messages. A batch has no
-/// idempotency key, but each message can have an `idempotencyKey`; of several with the same one, the first is sent.
+/// idempotency key, but each message can have an `idempotencyKey`; of several with the same one, the first is sent. Once the results have 1 MB of
+/// field errors, each further one has its first error only.
 #[utoipa::path(
     post, path = "/v1/messages/batch", tag = "Messages", request_body = Documented, params(ServiceSender),
     responses((status = 200, description = "A result for each message.", body = Results)),
@@ -166,5 +185,12 @@ pub(crate) async fn send_messages(
     let options = SendOptions { sender, lenient, ..SendOptions::default() };
     let turns = Turns::default();
     let sent = messages.into_iter().map(|message| send(&app, &caller, message, options.clone(), &turns));
-    Ok(Reply::ok(Results { results: stream::iter(sent).buffered(AT_ONCE).collect().await }))
+    let mut room = ERROR_BYTES;
+    let results = stream::iter(sent).buffered(AT_ONCE).map(|mut outcome| {
+        if let Outcome::Refused(refused) = &mut outcome {
+            refused.shorten(&mut room);
+        }
+        outcome
+    });
+    Ok(Reply::ok(Results { results: results.collect().await }))
 }

@@ -97,3 +97,22 @@ async fn a_document_is_fetched_where_callers_may_go_and_uploaded() {
         assert_eq!((kind, code, methods), (wanted, Some(FailureCode::AttachmentUnavailable), vec![]), "{status}");
     }
 }
+
+/// Uploads that Telegram does not take: each holds a file of up to 20 MB twice.
+#[tokio::test]
+async fn all_connections_together_hold_few_files() {
+    let open_loopback = GuardPolicy { allow_http: true, allow_loopback: true, ..GuardPolicy::default() };
+    let (files, api) = (Peer::start(|_| Act::text(200, "the bill")).await, Peer::start(|_| Act::Silence).await);
+    let (settings, factory) = (account(json!({"base_url": api.base()})), factory(open_loopback));
+    let mut sends = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let adapter = factory.open(&settings, &services(Arc::new(Recorder::default()), "https://nuncio.example")).unwrap();
+        for _ in 0..3 {
+            let (adapter, media_url) = (Arc::clone(&adapter), Some(format!("{}/d/bill.docx", files.base())));
+            let message = message("5", MessageType::Document, Content { media_url, ..Content::default() });
+            sends.spawn(async move { drop(adapter.send(&request(&message)).await) });
+        }
+    }
+    api.wait_for("sendDocument", 6).await;
+    assert_eq!(files.seen().len(), 6);
+}

@@ -48,6 +48,11 @@ pub(crate) fn with_document(url: &str) -> Message {
     template(json!({"templateId": "tpl_1"}), Used { header_type: header.0, header_content: header.1, ..used("order", "en", &[]) })
 }
 
+/// A template whose only variable has this value.
+pub(crate) fn with_value(value: &str) -> Message {
+    template(json!({"templateId": "tpl_1", "templateVariables": {"1": value}}), used("order", "en", &["1"]))
+}
+
 /// Every case with its name.
 pub(crate) fn all() -> Vec<(&'static str, Message)> {
     let plain = |kind: MessageType, text: Option<&str>, content: Value| CLOUD.message(kind, text, content);

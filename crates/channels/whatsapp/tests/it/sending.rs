@@ -95,6 +95,18 @@ async fn every_type_is_one_call() {
     }
 }
 
+/// Meta: "Param text cannot have new-line/tab characters or more than 4 consecutive spaces".
+#[tokio::test]
+async fn values_of_templates_are_one_line() {
+    let api = start(|_| taken()).await;
+    let adapter = CLOUD.open(&api, json!({}));
+    let values = [("Ada\r\n\tL.", "Ada L."), ("a     b", "a b"), ("a    b", "a    b"), ("\n10\u{a0}€\n", " 10\u{a0}€ ")];
+    for (n, (value, wanted)) in values.into_iter().enumerate() {
+        send(&adapter, &cases::with_value(value)).await;
+        assert_eq!(api.seen()[n].json().pointer("/template/components/0/parameters/0/text"), Some(&json!(wanted)), "{value:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_linked_document_is_called_as_its_url_calls_it() {
     let api = start(|_| taken()).await;

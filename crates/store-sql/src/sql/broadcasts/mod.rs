@@ -180,16 +180,21 @@ impl BroadcastRepo for SqlTx {
         Ok(Some(true))
     }
 
-    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
+    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32, of_one: u32) -> Result<Vec<DueBroadcast>> {
         let rows = self
             .all(sql!(
                 r"
                 SELECT tenant_id, id, fence, due_at, cursor_id, starved
-                FROM broadcasts
-                WHERE due_at IS NOT NULL AND due_at <= $1
+                FROM (
+                    SELECT tenant_id, id, fence, due_at, cursor_id, starved,
+                        ROW_NUMBER() OVER (PARTITION BY tenant_id ORDER BY due_at) AS place
+                    FROM broadcasts
+                    WHERE due_at IS NOT NULL AND due_at <= $1
+                ) AS due
+                WHERE place <= $3
                 ORDER BY due_at
                 LIMIT $2",
-                [now, limit]
+                [now, limit, of_one]
             ))
             .await?;
         let due = |(tenant, id, fence, due_at, cursor, starved): (_, _, _, _, _, i16)| {
