@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode};
 use tokio::time::timeout;
 use tower::BoxError;
@@ -121,7 +121,8 @@ impl Client {
         self.policy.check_url(&parsed).map_err(|refused| refused.to_string())
     }
 
-    /// Fetches a URL, following at most 5 redirects, each checked by the policy.
+    /// Fetches a URL, following at most 5 redirects, each checked by the policy. Only the status 200 with a body that is not compressed is a
+    /// success.
     ///
     /// Aborts as soon as the `Content-Length` or the bytes read exceed the limit; never holds more than the limit and one read.
     ///
@@ -145,7 +146,7 @@ impl Client {
     pub async fn open(&self, url: &str, timeout: Duration) -> Result<Opened, FetchError> {
         let url = Url::parse(url)?;
         let opened = within(timeout, self.open_following(url)).await?;
-        if opened.answer.status().is_success() { Ok(opened) } else { Err(FetchError::Status(opened.answer.status().as_u16())) }
+        check_whole(&opened.answer).map(|()| opened)
     }
 
     /// Sends one request and returns the response, with any status; does not follow redirects.
@@ -225,7 +226,8 @@ impl Client {
     }
 
     async fn get(&self, url: &Url) -> Result<reqwest::Response, FetchError> {
-        self.send(Method::GET, url, HeaderMap::new(), Vec::new()).await
+        let plain = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
+        self.send(Method::GET, url, plain, Vec::new()).await
     }
 
     /// Sends every request. The URL is checked here because the resolver is not called if the host is an address.
@@ -279,10 +281,20 @@ fn redirect_target(answer: &reqwest::Response, from: &Url) -> Option<Url> {
     from.join(location).ok()
 }
 
-async fn fetched(answer: reqwest::Response, final_url: Url, limit: u64) -> Result<Fetched, FetchError> {
-    if !answer.status().is_success() {
+/// Checks that a response has the whole content as it is. Other statuses of success have none, or a part of it.
+fn check_whole(answer: &reqwest::Response) -> Result<(), FetchError> {
+    if answer.status() != StatusCode::OK {
         return Err(FetchError::Status(answer.status().as_u16()));
     }
+    let encodings = answer.headers().get_all(CONTENT_ENCODING).iter().map(|encoding| String::from_utf8_lossy(encoding.as_bytes()));
+    match encodings.into_iter().find(|encoding| !matches!(encoding.trim().to_ascii_lowercase().as_str(), "" | "identity")) {
+        Some(encoding) => Err(FetchError::Encoded(encoding.chars().take(100).collect())),
+        None => Ok(()),
+    }
+}
+
+async fn fetched(answer: reqwest::Response, final_url: Url, limit: u64) -> Result<Fetched, FetchError> {
+    check_whole(&answer)?;
     if answer.content_length().is_some_and(|length| length > limit) {
         return Err(FetchError::TooLarge { limit });
     }

@@ -16,10 +16,13 @@ pub enum FetchError {
     /// The policy forbids the URL, the address behind it, or a redirect it led to.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// A fetch ended with a status other than 2xx. A redirect without a readable target, or
+    /// A fetch ended with a status other than 200. A redirect without a readable target, or
     /// beyond the limit of redirects, ends with its own 3xx status.
     #[error("the server answered with status {0}")]
     Status(u16),
+    /// The body is compressed, although the request did not offer that.
+    #[error("the server compressed the body (Content-Encoding: {0:?}), which it was not asked to; it must be sent as it is")]
+    Encoded(String),
     /// The body is longer than the limit, in bytes.
     #[error("the body is longer than {limit} bytes")]
     TooLarge { limit: u64 },
@@ -43,7 +46,7 @@ impl FetchError {
         match self {
             Self::Timeout | Self::Unreachable(_) | Self::Network(_) => true,
             Self::Status(status) => matches!(status, 408 | 429 | 500..=599),
-            Self::InvalidUrl(_) | Self::Refused(_) | Self::TooLarge { .. } => false,
+            Self::InvalidUrl(_) | Self::Refused(_) | Self::Encoded(_) | Self::TooLarge { .. } => false,
         }
     }
 

@@ -71,6 +71,23 @@ async fn fetches_a_body() {
 }
 
 #[tokio::test]
+async fn a_body_is_fetched_as_it_is_or_not_at_all() {
+    let encoded = |encoding: &str| ok("x").replace("connection:", &format!("content-encoding: {encoding}\r\nconnection:"));
+    for (response, error) in [
+        (encoded("identity"), None),
+        (encoded("gzip"), Some(FetchError::Encoded("gzip".into()))),
+        (encoded("identity\r\ncontent-encoding: BR"), Some(FetchError::Encoded("BR".into()))),
+        (status(204), Some(FetchError::Status(204))),
+        (status(206), Some(FetchError::Status(206))),
+    ] {
+        let server = Server::answering(vec![response.clone(), response]).await;
+        assert_eq!(local().fetch(&server.url("/"), LIMITS).await.err(), error);
+        assert_eq!(local().open(&server.url("/"), LIMITS.timeout).await.err(), error);
+        assert!(server.requests()[0].contains("accept-encoding: identity\r\n"));
+    }
+}
+
+#[tokio::test]
 async fn http_is_refused_by_default() {
     let server = Server::answering(vec![ok("")]).await;
     let refused = refusal(client(GuardPolicy::default()).fetch(&server.url("/"), LIMITS).await);

@@ -40,13 +40,18 @@ fn signed() -> Mailbox {
 
 /// Serves a file, once per connection.
 async fn file_server(content: &'static [u8]) -> String {
+    file_server_with("200 OK", content).await
+}
+
+/// The same with another status, and header fields.
+async fn file_server_with(status: &'static str, content: &'static [u8]) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/invoice.pdf", listener.local_addr().expect("its address"));
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.read(&mut [0; 2_048]).await;
             let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 {status}\r\nContent-Type: application/pdf\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 content.len()
             );
             let _ = stream.write_all(&[head.as_bytes(), content].concat()).await;
@@ -145,6 +150,28 @@ async fn an_attachment_that_stays_out_of_reach_fails_the_message() {
     }
     let message = app.message(&id).await;
     assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("attachment_unavailable")), "{message}");
+}
+
+/// A recipient cannot open a file that is compressed under another name.
+#[tokio::test]
+async fn an_attachment_that_comes_compressed_or_empty_fails_the_message() {
+    let mut options = Options::default();
+    options.dispatch.guard.allow_http = true;
+    options.dispatch.guard.allow_loopback = true;
+    let app = TestApp::with(Backend::Sqlite, options).await;
+    for (head, why) in [("200 OK\r\nContent-Encoding: gzip", "Content-Encoding: \"gzip\""), ("204 No Content", "status 204")] {
+        let url = file_server_with(head, b"").await;
+        let attachments = json!([{"filename": "a", "path": url}]);
+        let id = app.send_message(json!({"to": "ada@example.net", "subject": "s", "text": "x", "attachments": attachments})).await;
+        app.drain().await;
+        let message = app.message(&id).await;
+        assert_eq!(
+            (message["status"].as_str(), message["errorCode"].as_str()),
+            (Some("failed"), Some("attachment_unavailable")),
+            "{message}"
+        );
+        assert!(message["errorMessage"].as_str().is_some_and(|text| text.contains(why)), "{message}");
+    }
 }
 
 #[tokio::test]
