@@ -211,8 +211,8 @@ impl Connection {
         if let Some(size) = self.offers.size.filter(|&size| letter.bytes.len() > size) {
             return Err(Failed { stage: Stage::Mail, fault: SessionError::TooLarge { size: letter.bytes.len(), limit: size } });
         }
-        if letter.utf8 && !self.offers.utf8 {
-            return Err(Failed { stage: Stage::Mail, fault: SessionError::NoUtf8 });
+        if let Some(address) = letter.utf8.as_ref().filter(|_| !self.offers.utf8) {
+            return Err(Failed { stage: Stage::Mail, fault: SessionError::NoUtf8(address.clone()) });
         }
         let reset = std::mem::replace(&mut self.reset, true);
         within(limit, Stage::Rcpt, self.envelope(from, letter, reset)).await?;
@@ -230,8 +230,8 @@ impl Connection {
     /// Sends everything before the content. Without PIPELINING each command waits for the previous response.
     async fn envelope(&mut self, from: &str, letter: &OutboundEmail, reset: bool) -> Result<(), Failed> {
         let size = self.offers.size.map(|_| format!(" SIZE={}", letter.bytes.len())).unwrap_or_default();
-        let body = if letter.utf8 && self.offers.eight_bit { " BODY=8BITMIME" } else { "" }; // only headers contain non-ASCII characters
-        let utf8 = if letter.utf8 { " SMTPUTF8" } else { "" };
+        let body = if letter.utf8.is_some() && self.offers.eight_bit { " BODY=8BITMIME" } else { "" }; // only headers contain non-ASCII characters
+        let utf8 = if letter.utf8.is_some() { " SMTPUTF8" } else { "" };
         let steps = [
             (Stage::Mail, "RSET".to_owned()),
             (Stage::Mail, format!("MAIL FROM:<{from}>{size}{body}{utf8}")),

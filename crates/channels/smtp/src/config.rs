@@ -245,7 +245,7 @@ fn login(settings: &mut Settings<'_>, tls: Tls) -> Option<Login> {
             None
         }
         (None, Some(_)) => {
-            settings.error("username", "is missing; password needs it");
+            settings.error("username", "is missing; password needs it; an empty password (--secret password=) removes a stored one");
             None
         }
         (Some(username), Some(password)) => {

@@ -1,5 +1,7 @@
 //! Converts HTML to plain text, for readers that show no HTML. Best effort, in one pass, for any input.
 
+use mail_parser::decoders::html::add_html_token;
+
 /// Text of `html`: tags gone, the usual character references decoded, a line per block, link targets in brackets.
 pub(crate) fn to_text(html: &str) -> String {
     let mut text = Text::default();
@@ -181,34 +183,10 @@ fn reference(name: &str) -> Option<char> {
         let code = number.strip_prefix(['x', 'X']).map_or_else(|| number.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())?;
         return char::from_u32(code).filter(|c| !c.is_control() || c.is_ascii_whitespace());
     }
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => '\u{a0}',
-        "copy" => '©',
-        "reg" => '®',
-        "trade" => '™',
-        "euro" => '€',
-        "pound" => '£',
-        "hellip" => '…',
-        "mdash" => '—',
-        "ndash" => '–',
-        "lsquo" => '‘',
-        "rsquo" => '’',
-        "ldquo" => '“',
-        "rdquo" => '”',
-        "laquo" => '«',
-        "raquo" => '»',
-        "bull" => '•',
-        "middot" => '·',
-        "iexcl" => '¡',
-        "iquest" => '¿',
-        "times" => '×',
-        _ => return None,
-    })
+    let token = format!("&{name};");
+    let mut decoded = String::new();
+    add_html_token(&mut decoded, token.as_bytes(), false);
+    decoded.chars().next().filter(|_| decoded != token)
 }
 
 #[cfg(test)]
@@ -231,6 +209,7 @@ mod tests {
             ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\nc"),
             ("<!-- <p>no</p> -->a<!-- never closed", "a"),
             ("1 < 2 & 3 &amp; &unknown; &#233;&#xe9;&#0;", "1 < 2 & 3 & &unknown; éé&#0;"),
+            ("a&zwnj;b&shy;c &apos;&eacute;&rarr;&; &é;", "a\u{200c}b\u{ad}c 'é→&; &é;"),
             ("<img src=x alt=\"a > b\"> end", "a > b end"),
             ("a<p title='unfinished", "a"),
             ("", ""),

@@ -7,6 +7,7 @@ use nuncio_channel::{Outcome, Scope};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::FetchError;
 
+use crate::message::NonAscii;
 use crate::refusal;
 
 /// Maximum characters stored of a relay's text.
@@ -60,7 +61,7 @@ pub(crate) enum SessionError {
         limit: usize,
     },
     /// An address needs SMTPUTF8 and the relay does not offer it.
-    NoUtf8,
+    NoUtf8(NonAscii),
 }
 
 /// A failure and its stage.
@@ -96,7 +97,7 @@ impl Failed {
     pub(crate) fn keeps_connection(&self) -> bool {
         match &self.fault {
             SessionError::Refused(reply) => reply.code != 421 && !self.may_be_stray(),
-            SessionError::TooLarge { .. } | SessionError::NoUtf8 => true,
+            SessionError::TooLarge { .. } | SessionError::NoUtf8(_) => true,
             _ => false,
         }
     }
@@ -144,8 +145,17 @@ impl Reply {
         after(&["queued", "as"])
             .or_else(|| words.iter().find_map(|w| w.strip_prefix("id=")).and_then(id))
             .or_else(|| words.windows(4).find(|w| w[1..] == ["Message", "accepted", "for"]).and_then(|w| id(w[0])))
-            .or_else(|| after(&["ok"]).filter(|id| id.len() >= 8 && id.bytes().any(|b| b.is_ascii_digit())))
+            .or_else(|| {
+                let after_ok = words.iter().skip_while(|w| !w.trim_end_matches(':').eq_ignore_ascii_case("ok")).skip(1);
+                let id = after_ok.copied().find(|word| !is_unix_time(word)).and_then(id);
+                id.filter(|id| id.len() >= 8 && id.bytes().any(|b| b.is_ascii_digit()))
+            })
     }
+}
+
+/// Returns whether a word is a time: Gmail and qmail write it before the id, and other emails of that second have it, too.
+fn is_unix_time(word: &str) -> bool {
+    word.len() == 10 && word.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn id(word: &str) -> Option<String> {
@@ -173,7 +183,8 @@ pub(crate) fn outcome(failed: &Failed, relay: &str) -> Outcome {
     match &failed.fault {
         SessionError::Refused(reply) => refused(failed.stage, reply),
         SessionError::TooLarge { .. } => Outcome::Rejected { failure: own(FailureCode::ContentRejected) },
-        SessionError::NoUtf8 => Outcome::Rejected { failure: own(FailureCode::InvalidRecipient) },
+        SessionError::NoUtf8(NonAscii::Envelope) => Outcome::Rejected { failure: own(FailureCode::InvalidRecipient) },
+        SessionError::NoUtf8(NonAscii::ReplyTo(_)) => Outcome::Rejected { failure: own(FailureCode::ContentRejected) },
         SessionError::NoAuth => deferred(Scope::Connection, own(FailureCode::CredentialsInvalid)),
         _ if failed.stage == Stage::Answer => Outcome::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
         // The relay worked a moment ago: the cause may be this email, such as its size. If not, the next one will show.
@@ -233,6 +244,9 @@ pub(crate) fn explain(failed: &Failed, relay: &str) -> String {
             format!("{relay} refuses connections; check host and port")
         }
         SessionError::Connect(error) => format!("{relay} cannot be reached ({error}); check host, port and firewalls"),
+        SessionError::Tls(error) if error.to_string().contains("CaUsedAsEndEntity") => format!(
+            "TLS with {relay} failed: its certificate is that of an authority (CA:TRUE); install one for {host} with basicConstraints=CA:FALSE, signed by that authority or by itself"
+        ),
         SessionError::Tls(error) => format!(
             "TLS with {relay} failed ({error}); its certificate must be valid, for {host}, and from a known authority or one in tls_ca; port 465 wants tls=implicit, port 587 tls=required"
         ),
@@ -254,8 +268,12 @@ pub(crate) fn explain(failed: &Failed, relay: &str) -> String {
             format!("{relay} offers no login by AUTH PLAIN or LOGIN; remove username and password, or use the port for submission")
         }
         SessionError::TooLarge { size, limit } => format!("the mail has {size} bytes; {relay} takes at most {limit}"),
-        SessionError::NoUtf8 => {
-            format!("the address has characters beyond ASCII before the @, and {relay} does not take such (no SMTPUTF8)")
+        SessionError::NoUtf8(address) => {
+            let address = match address {
+                NonAscii::Envelope => "the address".to_owned(),
+                NonAscii::ReplyTo(address) => format!("replyTo {address:?}"),
+            };
+            format!("{address} has characters beyond ASCII before the @, and {relay} does not take such (no SMTPUTF8)")
         }
         SessionError::Refused(reply) => {
             let what = match failed.stage {
@@ -362,7 +380,7 @@ mod tests {
             (Stage::Answer, SessionError::TimedOut(Duration::from_secs(5)), "unknown", FailureCode::UnknownOutcome, false),
             (Stage::Answer, SessionError::Garbled("x".into()), "unknown", FailureCode::UnknownOutcome, false),
             (Stage::Mail, SessionError::TooLarge { size: 2, limit: 1 }, "rejected", FailureCode::ContentRejected, false),
-            (Stage::Mail, SessionError::NoUtf8, "rejected", FailureCode::InvalidRecipient, false),
+            (Stage::Mail, SessionError::NoUtf8(NonAscii::Envelope), "rejected", FailureCode::InvalidRecipient, false),
             (Stage::Mail, SessionError::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, true),
             (Stage::Mail, SessionError::Refused(reply("550 no")), "rejected", FailureCode::ProviderRejected, true),
             (Stage::Mail, SessionError::Refused(reply("451 later")), "message", FailureCode::Undeliverable, false),
@@ -374,6 +392,18 @@ mod tests {
             assert_eq!(failed.was_stale(), stale, "{failed:?}");
             assert_eq!(failed.is_of_relay(), what == "connection" && failed.stage < Stage::Content, "{failed:?}");
         }
+    }
+
+    #[test]
+    fn what_to_do_is_explained() {
+        let text = |stage, fault| explain(&Failed { stage, fault }, "relay.example:25");
+        let reply_to = || SessionError::NoUtf8(NonAscii::ReplyTo("jörg@example.net".to_owned()));
+        assert!(text(Stage::Mail, reply_to()).starts_with("replyTo \"jörg@example.net\" has characters beyond ASCII"));
+        let refused = outcome(&Failed { stage: Stage::Mail, fault: reply_to() }, "relay.example:25");
+        assert_eq!(short(&refused), ("rejected", FailureCode::ContentRejected));
+        let tls = |why: &str| text(Stage::Greeting, SessionError::Tls(io::Error::other(format!("invalid peer certificate: {why}"))));
+        assert!(tls("Other(OtherError(CaUsedAsEndEntity))").contains("install one for relay.example with basicConstraints=CA:FALSE"));
+        assert!(tls("UnknownIssuer").contains("UnknownIssuer") && tls("UnknownIssuer").contains("tls_ca"));
     }
 
     #[test]
@@ -395,7 +425,9 @@ mod tests {
             ("250 OK id=1tDabc-0001xY-2z", Some("1tDabc-0001xY-2z")),
             ("250 2.0.0 4ALBxYz1012345 Message accepted for delivery", Some("4ALBxYz1012345")),
             ("250 Ok 010001936f2c-6d1e-000000", Some("010001936f2c-6d1e-000000")),
-            ("250 2.0.0 OK  1732190000 d2e1a72fcca58-724de - gsmtp", Some("1732190000")),
+            ("250 2.0.0 OK  1732190000 d2e1a72fcca58-724de - gsmtp", Some("d2e1a72fcca58-724de")),
+            ("250 ok 1796033113 qp 4242", None),
+            ("250 2.0.0 Ok: queued as 1796033113", Some("1796033113")),
             ("250 2.0.0 Queued", None),
             ("250 Ok thanks", None),
             ("250 OK", None),

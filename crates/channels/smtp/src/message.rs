@@ -25,8 +25,17 @@ pub(crate) struct OutboundEmail {
     pub(crate) message_id: String,
     /// Header and body with CRLF line ends, the last one included. No line is longer than 998 octets.
     pub(crate) bytes: Vec<u8>,
-    /// Whether an address needs SMTPUTF8 (RFC 6531).
-    pub(crate) utf8: bool,
+    /// The address that needs SMTPUTF8 (RFC 6531).
+    pub(crate) utf8: Option<NonAscii>,
+}
+
+/// Which address has characters beyond ASCII before the `@`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum NonAscii {
+    /// The recipient, or the sender.
+    Envelope,
+    /// Only this one, which the caller gave.
+    ReplyTo(String),
 }
 
 /// An address fit for the envelope and for headers: valid, without spaces and control characters, its domain in ASCII (RFC 5890).
@@ -90,7 +99,11 @@ pub(crate) fn build(
         let signature = signer.sign(&bytes, request.now);
         bytes.splice(0..0, signature.into_bytes());
     }
-    let utf8 = [&to, &from.address].into_iter().chain(&reply_to).any(|a| !a.is_ascii());
+    let utf8 = match &reply_to {
+        _ if !(to.is_ascii() && from.address.is_ascii()) => Some(NonAscii::Envelope),
+        Some(reply_to) if !reply_to.is_ascii() => message.request.reply_to.clone().map(NonAscii::ReplyTo),
+        _ => None,
+    };
     Ok(OutboundEmail { to, message_id, bytes, utf8 })
 }
 
@@ -286,7 +299,7 @@ impl Writer {
             if content_id.is_some() { ContentDisposition::inline_with_name(&name) } else { ContentDisposition::attachment(&name) };
         self.header("Content-Disposition", &header_value(|headers| headers.set(disposition)));
         if let Some(id) = content_id {
-            let id: String = id.chars().filter(|c| c.is_ascii_graphic() && !"<>".contains(*c)).take(250).collect();
+            let id: String = id.chars().filter(|c| c.is_ascii_graphic() && !"<>".contains(*c)).collect();
             self.header("Content-ID", &format!("<{id}>"));
         }
         self.line("");

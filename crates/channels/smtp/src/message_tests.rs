@@ -167,9 +167,16 @@ fn addresses_beyond_ascii() {
     let mut message = message();
     message.to = "ada@bücher.example".into();
     let letter = try_build(&message, &[]).unwrap();
-    assert_eq!((letter.to.as_str(), letter.utf8), ("ada@xn--bcher-kva.example", false));
+    assert_eq!((letter.to.as_str(), letter.utf8), ("ada@xn--bcher-kva.example", None));
     message.to = "jörg@example.net".into();
-    assert!(try_build(&message, &[]).unwrap().utf8);
+    assert_eq!(try_build(&message, &[]).unwrap().utf8, Some(NonAscii::Envelope));
+    message.request_mut().reply_to = Some("Ñandú <jörg@bücher.example>".into());
+    assert_eq!(try_build(&message, &[]).unwrap().utf8, Some(NonAscii::Envelope));
+    message.to = "ada@example.net".into();
+    let reply_to = Some(NonAscii::ReplyTo("Ñandú <jörg@bücher.example>".into()));
+    assert_eq!(try_build(&message, &[]).unwrap().utf8, reply_to);
+    message.request_mut().reply_to = Some("Ñandú <desk@bücher.example>".into());
+    assert_eq!(try_build(&message, &[]).unwrap().utf8, None);
 }
 
 #[test]
@@ -214,6 +221,15 @@ fn file_names_and_types() {
     }
     header(&"x".repeat(255), "a/b");
     header(&"名".repeat(255), "a/b");
+}
+
+#[test]
+fn a_content_id_arrives_whole() {
+    let mut message = message();
+    let id = "i".repeat(255);
+    message.request_mut().html_body = Some(format!("<img src=\"cid:{id}\">"));
+    let mail = mail(&message, &[attachment("a.png", "image/png", Some(&id))]);
+    assert_eq!(values(&mail, "Content-ID"), [format!("<{id}>")]);
 }
 
 #[test]

@@ -274,6 +274,10 @@ async fn addresses_beyond_ascii_need_the_extension() {
     });
     let other = open(address, json!({}));
     assert_eq!(short(&send(&adapter, &text("jörg@bücher.example")).await), ("rejected", Some(FailureCode::InvalidRecipient), None));
+    let mut to_another = text("ada@example.net");
+    to_another.request_mut().reply_to = Some("jörg@bücher.example".to_owned());
+    let refused = send(&adapter, &to_another).await;
+    assert!(matches!(&refused, Outcome::Rejected { failure } if failure.code == FailureCode::ContentRejected), "{refused:?}");
     drop(adapter);
     assert_eq!(short(&send(&other, &text("jörg@bücher.example")).await).2, Some("550 5.1.1"));
     relay.await.unwrap();
