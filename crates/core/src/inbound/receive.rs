@@ -37,6 +37,8 @@ const QUIET: Duration = Duration::from_secs(60);
 const REPLIES_A_DAY: usize = 10;
 const COUNTED: u32 = 100;
 const DAY: Duration = Duration::from_secs(86_400);
+/// The oldest time of writing that a provider can report; an older one is a mistake.
+const OLDEST: Duration = Duration::from_secs(30 * 86_400);
 
 /// Result of an inbound message.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +82,7 @@ impl ProviderEvents<'_> {
             return Ok(Received::Dropped);
         };
         // The time of an email is what its author claims.
-        let written_at = if inbound.channel == Channel::Email { now } else { inbound.at.min(now) };
+        let written_at = if inbound.channel == Channel::Email { now } else { time_of_writing(inbound.at, now) };
         let new_address: AddressId = ids.next();
         let message = Message {
             tenant: inbound.tenant,
@@ -199,6 +201,11 @@ fn author(inbound: &Inbound, sender: &Sender) -> Option<Recipient> {
         let number = |country: &String| address::typed_phone(&inbound.from, &[country]).ok();
         countries.iter().find_map(number).filter(|_| inbound.channel == Channel::Sms).and_then(|number| on(&number))
     })
+}
+
+/// Returns a time that a provider reports, or `now` if it is later or too old.
+fn time_of_writing(reported: Timestamp, now: Timestamp) -> Timestamp {
+    if reported < now.minus(OLDEST) { now } else { reported.min(now) }
 }
 
 /// Returns what is the same when an inbound message comes again. The `Message-ID` of an email is its author's: another email can have it.
@@ -507,7 +514,7 @@ impl ProviderEvents<'_> {
             source: format!("reported by {}", connection.kind),
         };
         let mut tx = self.inner.store.begin().await?;
-        if tx.insert_suppression(tenant, &suppression, opted.at.unwrap_or(now).min(now)).await? {
+        if tx.insert_suppression(tenant, &suppression, time_of_writing(opted.at.unwrap_or(now), now)).await? {
             suppressions::publish_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
         tx.commit().await

@@ -13,7 +13,7 @@ use nuncio_channel::{
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::sms::Alphabet;
-use nuncio_domain::{Channel, MessageType};
+use nuncio_domain::{Channel, Clock as _, MessageType, Timestamp};
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 
@@ -121,6 +121,7 @@ impl Adapter for Account1 {
             inbound.to = Some(text("to")).filter(|to| !to.is_empty());
             inbound.media = told["media"].as_str().map(media).into_iter().collect();
             inbound.profile_name = told["name"].as_str().map(str::to_owned);
+            inbound.at = told["at"].as_i64().map_or(call.now, Timestamp::from_millis);
             inbound.content = serde_json::from_value(told["content"].clone()).ok();
             ProviderEvent::Inbound(inbound)
         } else if let Some(late) = told["late"].as_str() {
@@ -217,6 +218,30 @@ async fn a_zero_character_that_somebody_sends_breaks_no_search() {
         let found = rig.get("/v1/messages?text=evening").await;
         assert_eq!(found["items"].as_array().map(Vec::len), Some(2), "{found}");
         assert_eq!(found["items"][1]["content"], json!({"contacts": [{"name": "Ada\u{fffd}L", "phones": ["1\u{fffd}2"]}]}));
+    }
+}
+
+#[tokio::test]
+async fn a_time_that_cannot_be_is_that_of_the_callback() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let now = rig.app.clock.now();
+        let (day, mut number) = (Duration::from_secs(86_400), 0);
+        for (reported, kept) in [
+            (now.minus(day), now.minus(day)),
+            (now.minus(day * 30), now.minus(day * 30)),
+            (now.minus(day * 31), now),
+            (Timestamp::from_millis(i64::MIN), now),
+            (Timestamp::from_millis(-9_223_372_036_854_775_000), now),
+            (now.plus(day), now),
+        ] {
+            number += 1;
+            let from = format!("+3460011122{number}");
+            let id = format!("in{number}");
+            rig.tell(json!({"id": id, "from": from, "text": "hello", "at": reported.millis()})).await.expect(200);
+            let contact = rig.get(&format!("/v1/contacts/phone/{from}")).await;
+            assert_eq!(contact["channels"][0]["lastInboundAt"], json!(kept), "{contact}");
+        }
     }
 }
 
