@@ -285,19 +285,30 @@ async fn replies_to_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient)
     }))
 }
 
-/// How the lines begin that mail programs of phones write below an email, in lower case.
-const MOBILE_SIGNATURES: &[&str] = &[
-    "sent from my ", "sent from outlook", "sent from yahoo", "sent with ", "get outlook for ", "enviado desde mi ", "enviado con ",
-    "enviado do meu ", "enviado com ", "envoyé de mon ", "envoyé depuis ", "envoyé avec ", "von meinem ", "gesendet von ", "gesendet mit ",
-    "inviato da ", "inviato dal ", "inviato con ", "verstuurd vanaf ", "verzonden vanaf ", "verzonden met ",
+/// The first two words of the line that mail programs write below an email, "Sent from", in lower case.
+const SENT: &[&str] = &[
+    "sent", "enviado", "enviada", "enviat", "envoyé", "gesendet", "inviato", "inviata", "verstuurd", "verzonden", "skickat", "sendt",
+    "wysłane", "wysłano", "lähetetty", "odesláno", "отправлено",
+];
+const SENT_BY: &[&str] = &[
+    "from", "via", "with", "using", "desde", "con", "de", "des", "do", "da", "com", "depuis", "avec", "von", "vom", "mit", "aus", "über",
+    "dal", "dalla", "tramite", "vanaf", "met", "från", "fra", "med", "z", "ze", "с", "из",
 ];
 
-/// How Outlook names the author of the email that it quotes, and what stands in the line below, in lower case.
-const QUOTED_FROM: &[&str] = &["from", "von", "de", "da", "van"];
+/// What follows them where no name does, as in "Sent from my phone".
+const OWN: &[&str] = &["my", "mi", "meu", "mon", "meinem", "meiner", "mio", "mijn", "min", "mit"];
+
+/// How mail programs name the author of the email that they quote, and what is in the line below, in lower case.
+const QUOTED_FROM: &[&str] =
+    &["from", "von", "de", "da", "van", "från", "fra", "od", "lähettäjä", "от", "发件人", "寄件者", "差出人", "보낸 사람"];
 const QUOTED_NEXT: &[&str] = &[
     "sent", "date", "to", "gesendet", "datum", "an", "enviado", "enviado el", "enviado em", "enviada em", "fecha", "data", "para",
-    "envoyé", "à", "inviato", "a", "verzonden", "aan",
+    "envoyé", "à", "inviato", "a", "verzonden", "aan", "skickat", "till", "sendt", "dato", "til", "wysłano", "wysłane", "do", "odesláno",
+    "komu", "lähetetty", "отправлено", "дата", "кому", "发送时间", "日期", "傳送時間", "寄件日期", "送信日時", "日時", "보낸 날짜", "날짜",
 ];
+
+/// A colon as Latin scripts and as East Asian ones write it.
+const COLONS: [char; 2] = [':', '：'];
 
 /// Returns what the author wrote: without the quoted email and the signature; for an empty body, the subject. A link to a bot of Telegram can
 /// add a word to the command that starts it.
@@ -312,24 +323,36 @@ fn own_words(inbound: &Inbound) -> &str {
         return &inbound.text;
     }
     let ends = |line: &str| {
-        let line = line.trim().to_lowercase();
-        line == "--" || [">", "-----", "_____"].iter().chain(MOBILE_SIGNATURES).any(|begin| line.starts_with(begin))
+        let line = line.trim();
+        line == "--" || [">", "-----", "_____", "Yahoo Mail: "].iter().any(|begin| line.starts_with(begin)) || is_mobile_signature(line)
     };
     let lines: Vec<&str> = inbound.text.split_inclusive('\n').collect();
     let is_own = |n: &usize| !ends(lines[*n]) && !begins_quoted_header(&lines[*n..]);
     let own = (0..lines.len()).take_while(is_own).map(|n| lines[n].len()).sum();
     let mut words = inbound.text[..own].trim();
-    if own < inbound.text.len() && words.ends_with(':') {
+    if own < inbound.text.len() && words.ends_with(COLONS) {
         // "On Saturday, Acme wrote:", possibly with a line break
         words = words.rsplit_once("\n\n").or(words.rsplit_once('\n')).map_or("", |(words, _)| words).trim();
     }
     if words.is_empty() { inbound.subject.as_deref().unwrap_or_default() } else { words }
 }
 
+/// Returns whether a mail program added a line: "Sent from" and the name of the program or the phone, or a link to Outlook.
+fn is_mobile_signature(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    let [first, second, third, ..] = words.as_slice() else { return false };
+    // The names of programs and phones have capitals.
+    let is_named = line.chars().skip_while(|c| !c.is_whitespace()).any(char::is_uppercase);
+    (SENT.contains(first) && SENT_BY.contains(second) && (is_named || OWN.contains(third)))
+        || (*first == "von" && *second == "meinem")
+        || (lower.contains("outlook") && ["ios", "android"].iter().any(|system| lower.contains(system)))
+}
+
 /// Returns whether lines begin with the fields of a quoted email.
 fn begins_quoted_header(lines: &[&str]) -> bool {
     let names = |line: &str, fields: &[&str]| {
-        let name = line.split(':').next().filter(|name| name.len() < line.len()).unwrap_or_default();
+        let name = line.split(COLONS).next().filter(|name| name.len() < line.len()).unwrap_or_default();
         fields.contains(&name.replace('*', "").trim().to_lowercase().as_str())
     };
     let [first, second, ..] = lines else { return false };
@@ -576,11 +599,38 @@ mod tests {
             "STOP\nDe: Acme\nEnviado el: sábado\nPara: Ada\nAsunto: Buy\n",
             "STOP\nDa: Acme\nInviato: sabato\nA: Ada\n",
             "STOP\nVan: Acme\nVerzonden: zaterdag\nAan: Ada\n",
+            "STOP\n\nFrån: Acme <hello@example.org>\nSkickat: lördag\nTill: Ada\nÄmne: Buy\n",
+            "STOP\n\n发件人： Acme <hello@example.org>\n发送时间： 2026年11月21日\n收件人： Ada\n",
+            "STOP\n\nAcme <hello@example.org> 于2026年11月21日周六写道：\n\n> Buy\n",
+            "STOP\n\n2026/11/21 10:00、Acme <hello@example.org>のメール：\n\n> Buy\n",
+            "STOP\n\nSent from Mail for Windows\n\nFrom: Acme\nSent: Saturday\n",
+            "STOP\n\nSent via the Samsung Galaxy S10, an AT&T 5G smartphone\n",
+            "STOP\n\nSent from AOL on Android\n",
+            "STOP\n\nSent from Proton Mail for iOS\n",
+            "STOP\n\nSent from my phone\n",
+            "STOP\n\nYahoo Mail: Search, Organize, Conquer\n\nOn Saturday, Acme wrote:\n\n> Buy\n",
+            "STOP\n\nHolen Sie sich Outlook für iOS<https://aka.ms/o0ukef>\n",
+            "STOP\n\nObtener Outlook para iOS<https://aka.ms/o0ukef>\n",
+            "STOP\n\nTélécharger Outlook pour iOS<https://aka.ms/o0ukef>\n",
+            "STOP\n\nEnviado desde mi iPhone\n",
+            "STOP\n\nEnvoyé de mon mobile\n",
+            "STOP\n\nInviato dal mio telefono\n",
+            "STOP\n\nSkickat från min iPhone\n",
+            "STOP\n\nОтправлено из Почты Mail\n",
         ] {
             assert_eq!(read(Channel::Email, text, "Re: Buy"), "STOP", "{text}");
         }
         assert_eq!(read(Channel::Email, "\n\n> Buy", "unsubscribe"), "unsubscribe");
-        assert_eq!(read(Channel::Email, "please stop:\nthe noise", "x"), "please stop:\nthe noise");
+        for reply in [
+            "please stop:\nthe noise",
+            "Cancel\n\nSent with the wrong size.",
+            "Cancel\n\nSent you another one yesterday, to Berlin",
+            "Cancel\n\nmy order of an iPhone",
+            "Stop\n\nI use Outlook at work",
+            "Cancel\n\nOrder: 4711\nName: Ada",
+        ] {
+            assert_eq!(read(Channel::Email, reply, "x"), reply);
+        }
         assert_eq!(read(Channel::Email, "from: the start\nI liked it", "x"), "from: the start\nI liked it");
         assert_eq!(read(Channel::Telegram, "> STOP", "x"), "> STOP");
     }

@@ -371,7 +371,7 @@ async fn stop_and_start_are_heard_in_emails_that_prove_their_writer() {
         assert_eq!((house.suppressions().await.len(), house.of_direction("outbound").await.len()), (0, 0));
         assert_eq!(verified().await, Some(json!(false)));
 
-        let quoted = write(1, "Stop.\n\nOn Sat, 21 Nov 2026, Acme wrote:\n> s\n> x");
+        let quoted = write(1, "Stop.\n\nSent from AOL on Android\n\nOn Sat, 21 Nov 2026, Acme wrote:\n> s\n> x");
         bring(&signed_by("example.net", &quoted)).await;
         assert_eq!(house.suppressions().await, ["ada@example.net opt_out"]);
         assert_eq!(verified().await, Some(json!(true)));
