@@ -47,6 +47,8 @@ pub struct NodeDeps {
     pub public_url: String,
     /// Sends the codes that verify inbound email addresses; without it, codes cannot be sent.
     pub code_relay: Option<CodeRelay>,
+    /// Whether servers of this installation listen for email.
+    pub receives_email: bool,
     /// Verifies users who sign in through an OpenID provider.
     pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
@@ -102,7 +104,7 @@ impl Node {
     ///
     /// If the system has no usable root certificates.
     pub fn new(parts: NodeDeps, config: DispatchConfig) -> anyhow::Result<Self> {
-        let NodeDeps { store, registry, sealer, ids, public_url, code_relay, oidc, reviewer } = parts;
+        let NodeDeps { store, registry, sealer, ids, public_url, code_relay, receives_email, oidc, reviewer } = parts;
         let net = nuncio_net::Client::new(config.guard.clone())?;
         let tracker = Tracker::default();
         let (events, jobs) = provider_events::queue(tracker.clone(), ids.clone());
@@ -127,6 +129,7 @@ impl Node {
             sealer: sealer.clone(),
             public_url,
             code_relay,
+            receives_email,
             oidc,
             reviewer,
         });

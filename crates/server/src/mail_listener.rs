@@ -157,18 +157,25 @@ impl InboundMailHandler {
         Ok(())
     }
 
-    /// The message is found by its return path, or otherwise by its `Message-ID`, if this connection sent it.
+    /// The message is found by its return path, which proves that this environment sent it, or otherwise by its `Message-ID`, if this
+    /// connection sent it.
     async fn complained(&self, tenant: TenantId, connection: ConnectionId, complaint: &Complaint) -> Result<(), NotNow> {
         let of_path = complaint.return_paths.iter().find_map(|path| match self.read_token(path) {
             Some(MailDestination::Bounces(tenant, message, _)) => Some((tenant, message)),
             _ => None,
         });
-        let Some((found_in, message)) = of_path.or(complaint.message.map(|message| (tenant, message))) else {
-            tracing::info!(%connection, "complaint matches no message; dropped it");
-            return Ok(());
+        let (message, is_ours) = match (of_path, complaint.message) {
+            (Some((found_in, message)), _) => (message, found_in == tenant),
+            (None, Some(message)) => {
+                let sent_by = self.core.senders().connection_of_attempt(tenant, message, None).await.map_err(|error| not_now(&error))?;
+                (message, sent_by == Some(connection))
+            }
+            (None, None) => {
+                tracing::info!(%connection, "complaint matches no message; dropped it");
+                return Ok(());
+            }
         };
-        let sent_by = self.core.senders().connection_of_attempt(found_in, message, None).await.map_err(|error| not_now(&error))?;
-        if found_in != tenant || sent_by.is_none_or(|sent_by| sent_by != connection) {
+        if !is_ours {
             tracing::info!(%connection, "complaint about a message of another connection; dropped it");
             return Ok(());
         }

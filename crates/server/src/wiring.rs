@@ -44,6 +44,7 @@ pub fn node(config: &Config, store: Arc<dyn Store>, sealer: Sealer, ids: Ids, li
         ids,
         public_url: config.server.public_url(listen),
         code_relay: config.email.code_relay().map_err(anyhow::Error::msg)?,
+        receives_email: !config.email.listen.is_empty(),
         oidc: config.dashboard.oidc.provider().map_err(anyhow::Error::msg)?,
         reviewer: config.review.reviewer().map_err(anyhow::Error::msg)?,
     };

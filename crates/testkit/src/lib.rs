@@ -83,6 +83,8 @@ pub struct Options {
     pub registry: Registry,
     /// Sends codes to verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
+    /// Whether servers listen for email.
+    pub receives_email: bool,
     /// Verifies users who sign in through an OpenID provider.
     pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.
@@ -103,6 +105,7 @@ impl Default for Options {
             registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
             code_relay: None,
+            receives_email: false,
             oidc: None,
             reviewer: None,
             counts_statements: false,
@@ -402,6 +405,7 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
         ids: ids.clone(),
         public_url,
         code_relay: options.code_relay.clone(),
+        receives_email: options.receives_email,
         oidc: options.oidc.clone(),
         reviewer: options.reviewer.clone(),
     };

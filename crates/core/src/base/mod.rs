@@ -213,6 +213,8 @@ pub struct CoreDeps {
     pub public_url: String,
     /// Sends the codes that verify inbound email addresses.
     pub code_relay: Option<CodeRelay>,
+    /// Whether servers of this installation listen for email.
+    pub receives_email: bool,
     /// Verifies users who sign in through an OpenID provider.
     pub oidc: Option<Oidc>,
     /// External reviewer of broadcasts, in addition to the built-in review.

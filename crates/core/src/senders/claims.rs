@@ -212,8 +212,15 @@ impl Senders<'_> {
     pub(crate) async fn missing_mail(&self, tenant: TenantId, connection: &Connection, address: Option<String>) -> Result<String> {
         let Some(address) = address else { return Ok(String::new()) };
         let found = self.inner.store.read().await?.find_mailbox(&address).await?;
+        let is_on = self.tenant_config(tenant).await?.sender(connection.sender).is_some_and(|sender| sender.email_receiving_enabled);
         Ok(match found {
-            Some(found) if (found.tenant, found.connection) == (tenant, connection.id) => String::new(),
+            _ if !self.inner.receives_email => {
+                format!("; email to {address} is not received, as this server does not listen for email ([email] listen)")
+            }
+            Some(found) if (found.tenant, found.connection) == (tenant, connection.id) && is_on => String::new(),
+            Some(found) if (found.tenant, found.connection) == (tenant, connection.id) => {
+                format!("; email to {address} is not accepted, as emailReceivingEnabled of the sender is false")
+            }
             Some(_) => format!("; another connection receives email for {address}"),
             None => format!("; email to {address} is not accepted, as the address is not verified"),
         })

@@ -58,6 +58,7 @@ impl House {
         let mut options = Options::default();
         options.dispatch.guard.allow_loopback = true;
         options.code_relay = config.code_relay().expect("a relay");
+        options.receives_email = true;
         let app = TestApp::with(backend, options).await;
         app.connect(Channel::Email, "smtp", settings(relay), json!({})).await;
         let name_servers = names.address.to_string();
@@ -209,6 +210,13 @@ async fn converse(mut stream: Reader<TcpStream>) {
     }
 }
 
+/// Returns the result of testing the connection.
+async fn check(app: &TestApp) -> String {
+    let config = app.node.core.tenant_config(app.project.live).await.expect("the live world");
+    let connection = config.connections.iter().find(|c| c.kind == "smtp").expect("the connection").clone();
+    app.node.core.senders().check_connection(app.project.live, &connection).await.expect("checked").expect("it works")
+}
+
 fn report(kind: &str, content: &str, head: &str) -> String {
     format!(
         "From: mailer@mx.example\nSubject: report\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=x; boundary=b\n\n--b\n\nIn words.\n\
@@ -296,12 +304,49 @@ async fn complaints_suppress_whom_they_are_from() {
         assert_eq!(house.bring("fbl@mx.example", &to, &mail).await, TAKEN);
     }
     assert_eq!(house.suppressions().await, ["a@example.net complaint", "b@example.net complaint", "c@example.net complaint"]);
-    let check = {
-        let world = house.app.node.core.tenant_config(house.app.project.live).await.expect("the live world");
-        let connection = world.connections.iter().find(|c| c.kind == "smtp").expect("the connection").clone();
-        house.app.node.core.senders().check_connection(house.app.project.live, &connection).await.expect("checked")
-    };
-    assert!(check.as_ref().is_ok_and(|text| text.contains(&format!("complaints (feedback loops) belong to {feedback}"))), "{check:?}");
+    let check = check(&house.app).await;
+    assert!(check.contains(&format!("complaints (feedback loops) belong to {feedback}")), "{check}");
+}
+
+/// Feedback loops are registered with the address of the first connection.
+#[tokio::test]
+async fn complaints_to_a_former_connection_count() {
+    for backend in Backend::all() {
+        let house = House::open(backend, relay().await).await;
+        let feedback = house.feedback().await;
+        let path = format!("/v1/senders/{}/channels/email", house.sender().await);
+        house.app.with_key(&house.app.live_key, "DELETE", &path, None).await.expect(204);
+        house.app.connect(Channel::Email, "smtp", settings(relay().await), json!({})).await;
+        assert_ne!(house.feedback().await, feedback);
+        let id = house.send("a@example.net").await;
+        let complaint = |path: &str| {
+            report(
+                "feedback-report",
+                &format!("Feedback-Type: abuse\nOriginal-Mail-From: <{path}>\n"),
+                &format!("Message-ID: <{id}@example.org>"),
+            )
+        };
+        assert_eq!(house.bring("fbl@mx.example", &feedback, &complaint("x@y.example")).await, TAKEN);
+        assert!(house.suppressions().await.is_empty(), "anyone can write a Message-ID");
+        assert_eq!(house.bring("fbl@mx.example", &feedback, &complaint(&house.bounces(&id))).await, TAKEN);
+        assert_eq!(house.suppressions().await, ["a@example.net complaint"]);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_test_says_why_no_email_comes() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    let off = "; email to hello@example.org is not accepted, as emailReceivingEnabled of the sender is false";
+    assert!(check(&house.app).await.contains(off));
+    house.receive_email(true).await;
+    assert!(!check(&house.app).await.contains("; email to"));
+
+    let mut options = Options::default();
+    options.dispatch.guard.allow_loopback = true;
+    let deaf = TestApp::with(Backend::Sqlite, options).await;
+    deaf.connect(Channel::Email, "smtp", settings(relay().await), json!({})).await;
+    let check = check(&deaf).await;
+    assert!(check.contains("; email to hello@example.org is not received, as this server does not listen for email"), "{check}");
 }
 
 #[tokio::test]
