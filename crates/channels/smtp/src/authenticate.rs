@@ -108,6 +108,8 @@ impl Authenticator {
 
     async fn verify(&self, origin: &Origin, from: &str, mail: &[u8]) -> Checked {
         let Some(mut message) = AuthenticatedMessage::parse(mail) else { return Checked::all(Is::None) };
+        // An unquoted comma in a name makes another author of what is before it, without an address.
+        message.from.retain(|author| author.contains('@'));
         // More than one writer, or one that is read differently: a signature could be about the other one.
         let writers = message.headers.iter().filter(|(name, _)| name.trim_ascii().eq_ignore_ascii_case(b"from")).count();
         if writers != 1 || message.from.len() != 1 || !message.from[0].eq_ignore_ascii_case(from) || message.headers.len() > FIELDS {

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use mail_parser::decoders::html::html_to_text;
-use mail_parser::{Message, MimeHeaders as _, PartType};
+use mail_parser::{Message, MessagePart, MimeHeaders as _, PartType};
 use nuncio_channel::Media;
-use nuncio_domain::{Authentication, MessageId, Timestamp};
+use nuncio_domain::{Authentication, MessageId, Timestamp, address};
 
 use crate::html::tag_name;
 use crate::parts::{self, clean, own};
@@ -32,7 +32,7 @@ pub enum Mail {
     Complaint(Complaint),
     /// The beginning of an email that bounced without a report.
     Returned(String),
-    /// Sent automatically: an automatic reply, a mailing list, one of our own emails. Nobody expects a reply.
+    /// Sent automatically, such as an automatic reply or by a mailing list. Nobody expects a reply.
     Automatic,
     /// Written by a person.
     InboundEmail(Box<InboundEmail>),
@@ -41,7 +41,7 @@ pub enum Mail {
 /// An email written by a person.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InboundEmail {
-    /// The author's claimed address. Only `authentication` proves it.
+    /// The author's claimed address; empty if there is none that can be answered. Only `authentication` proves it.
     pub from: String,
     /// Authentication results; `None` until checked.
     pub authentication: Option<Authentication>,
@@ -52,7 +52,7 @@ pub struct InboundEmail {
     /// The newest of our messages that it replies to.
     pub replies_to: Option<MessageId>,
     pub subject: Option<String>,
-    /// Its text; made from the HTML where it has none.
+    /// Its text; made from the HTML if it is blank.
     pub text: String,
     pub html: Option<String>,
     /// Attachments.
@@ -72,14 +72,12 @@ impl Mail {
                 Report::Other => Self::Automatic,
             });
         }
-        if is_automatic(&message) {
+        let names_failed = from.is_empty() && message.header_raw("X-Failed-Recipients").is_some();
+        if !names_failed && is_automatic(&message) {
             return Some(Self::Automatic);
         }
         if from.is_empty() {
-            return Some(returned(&message, bytes));
-        }
-        if message.message_id().is_some_and(|id| own(id).is_some()) {
-            return Some(Self::Automatic);
+            return Some(returned(&message, names_failed, bytes));
         }
         letter(&message).map(|letter| Self::InboundEmail(Box::new(letter)))
     }
@@ -99,11 +97,12 @@ fn is_automatic(message: &Message<'_>) -> bool {
 }
 
 /// Classifies an email without envelope sender: it bounced, unless it only reports a delay, or asks for no automatic replies, as automatic
-/// emails from Exchange do. Emails from people can have that field too, but they have a sender.
-fn returned(message: &Message<'_>, bytes: &[u8]) -> Mail {
-    let subject = message.subject().unwrap_or_default().to_ascii_lowercase();
-    if ["delay", "warning", "still being retried"].iter().any(|word| subject.contains(word))
-        || message.header_raw("X-Auto-Response-Suppress").is_some()
+/// emails from Exchange do, and names no recipients that failed. Emails from people can have that field too, but they have a sender.
+fn returned(message: &Message<'_>, names_failed: bool, bytes: &[u8]) -> Mail {
+    // After a colon, most quote the subject of the email that bounced.
+    let kind = message.subject().unwrap_or_default().split(':').next().unwrap_or_default().to_ascii_lowercase();
+    if ["delay", "warning", "still being retried"].iter().any(|word| kind.contains(word))
+        || (!names_failed && message.header_raw("X-Auto-Response-Suppress").is_some())
     {
         return Mail::Automatic;
     }
@@ -114,28 +113,49 @@ fn letter(message: &Message<'_>) -> Option<InboundEmail> {
     if parts::has_encoded_mail(message) {
         return None;
     }
-    let from = message.from()?.first()?;
-    // Pictures can stand between parts of the text.
-    let html: Vec<String> = message.html_bodies().filter(|part| part.is_text_html()).map(|part| parts::text(message, part)).collect();
-    let text = message.text_bodies().filter_map(|part| match part.body {
+    // An unquoted comma in a name makes another author of what is before it, without an address.
+    let authors = message.from().into_iter().flat_map(|from| from.iter());
+    let author =
+        authors.filter_map(|author| Some((author.address()?.trim(), author.name()))).find(|(from, _)| address::email(from).is_ok());
+    let (from, name) = author.unwrap_or_default();
+    let (text, html) = bodies(message);
+    let media = message.attachments().filter(|part| !is_text_cut_off(part)).take(ATTACHMENTS).map(|part| media(message, part));
+    Some(InboundEmail {
+        from: from.to_owned(),
+        authentication: None,
+        name: name.map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
+        message_id: message.message_id().map(|id| clean(id, ID)),
+        replies_to: answered(message),
+        subject: parts::subject(message).map(|subject| clean(&subject, 998)).filter(|subject| !subject.is_empty()),
+        text: clean(text.trim_end(), TEXT),
+        html: (!html.is_empty()).then(|| clean(&html, HTML)),
+        media: media.collect(),
+        at: message.date().map(|date| Timestamp::from_millis(date.to_timestamp().saturating_mul(1_000))),
+    })
+}
+
+/// Returns the text and the HTML. Pictures can stand between their parts.
+fn bodies(message: &Message<'_>) -> (String, String) {
+    let is_html = |part: &&MessagePart<'_>| parts::is(part, "text", "html");
+    let cut_off = || message.attachments().filter(|part| is_text_cut_off(part));
+    let html = message.html_bodies().filter(|part| part.is_text_html()).chain(cut_off().filter(is_html));
+    let html = html.map(|part| parts::text(message, part)).collect::<Vec<_>>().join("\n");
+    let text = message.text_bodies().chain(cut_off().filter(|part| !is_html(part))).filter_map(|part| match part.body {
         PartType::Text(_) => Some(parts::text(message, part)),
         PartType::Html(_) => Some(text_of(&parts::text(message, part))),
         _ => None,
     });
-    let text: Vec<String> = text.map(|text| text.replace("\r\n", "\n").trim_end().to_owned()).collect();
-    let media = message.attachments().take(ATTACHMENTS).map(|part| media(message, part));
-    Some(InboundEmail {
-        from: from.address()?.trim().to_owned(),
-        authentication: None,
-        name: from.name().map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
-        message_id: message.message_id().map(|id| clean(id, ID)),
-        replies_to: answered(message),
-        subject: parts::subject(message).map(|subject| clean(&subject, 998)).filter(|subject| !subject.is_empty()),
-        text: clean(text.join("\n").trim_end(), TEXT),
-        html: (!html.is_empty()).then(|| clean(&html.join("\n"), HTML)),
-        media: media.collect(),
-        at: message.date().map(|date| Timestamp::from_millis(date.to_timestamp().saturating_mul(1_000))),
-    })
+    let text = text.map(|text| text.replace("\r\n", "\n").trim_end().to_owned()).collect::<Vec<_>>().join("\n");
+    // Some programs leave the text empty beside HTML.
+    if text.trim().is_empty() { (text_of(&html), html) } else { (text, html) }
+}
+
+/// Returns whether a part is text that ends with the email, without its boundary: the parser takes it for an attachment.
+fn is_text_cut_off(part: &MessagePart<'_>) -> bool {
+    let is_text = part.content_type().is_none() || ["plain", "html"].iter().any(|kind| parts::is(part, "text", kind));
+    let is_file = part.attachment_name().is_some() || part.content_disposition().is_some_and(|disposition| disposition.is_attachment());
+    // Bodies are not decoded, so they can have no other problem.
+    part.is_encoding_problem && is_text && !is_file
 }
 
 /// Converts HTML to text: blocks on lines of their own, quotations as text has them.

@@ -57,8 +57,62 @@ fn letters_of_other_kinds() {
         panic!()
     };
     assert!(eight_bit.text.starts_with("ab ") && !eight_bit.text.contains('\0'), "{eight_bit:?}");
-    assert_eq!(Mail::read("a@b", b"Subject: nobody wrote it\r\n\r\nx"), None);
     assert_eq!(Mail::read("a@b", b""), None);
+}
+
+#[test]
+fn the_author_is_the_first_with_an_address() {
+    for (from, address, name) in [
+        ("Doe, Ada <ada@example.net>", "ada@example.net", Some("Ada")),
+        ("Ada <ada@example.net>, Bob <bob@example.net>", "ada@example.net", Some("Ada")),
+        ("root, ada@example.net", "ada@example.net", None),
+        ("Friends: Ada <ada@example.net>;", "ada@example.net", Some("Ada")),
+        ("<>", "", None),
+        ("root", "", None),
+        ("not an address", "", None),
+        ("Friends:;", "", None),
+        ("", "", None),
+    ] {
+        let letter = letter_of(&format!("From: {from}\nSubject: s\n\nx\n"));
+        assert_eq!((letter.from.as_str(), letter.name.as_deref()), (address, name), "{from}");
+    }
+    assert_eq!(letter_of("Subject: nobody wrote it\n\nx").from, "");
+}
+
+#[test]
+fn a_blank_text_beside_html_is_made_from_it() {
+    for blank in ["", " \n\n", "\u{a0}\n"] {
+        let letter = letter_of(&format!(
+            "From: a@b.example\nContent-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain; charset=utf-8\n\n{blank}\n\
+             --b\nContent-Type: text/html\n\n<div>STOP</div><blockquote>Buy</blockquote>\n--b--\n"
+        ));
+        assert_eq!(letter.text, "STOP\n> Buy", "{blank:?}");
+        assert!(letter.html.is_some_and(|html| html.contains("<div>STOP</div>")), "{blank:?}");
+    }
+}
+
+#[test]
+fn a_text_without_its_closing_boundary_is_a_text() {
+    let letter = |kind: &str, parts: &str| letter_of(&format!("From: a@b.example\nContent-Type: multipart/{kind}; boundary=b\n\n{parts}"));
+    let plain = "--b\nContent-Type: text/plain\n\nSTOP\n";
+    let html = "--b\nContent-Type: text/HTML\n\n<p>STOP</p>\n";
+    for (kind, parts, has_html) in [
+        ("mixed", plain.to_owned(), false),
+        ("mixed", "--b\n\nSTOP\n".to_owned(), false),
+        ("mixed", html.to_owned(), true),
+        ("alternative", plain.to_owned(), false),
+        ("alternative", html.to_owned(), true),
+        ("alternative", [plain, html].concat(), true),
+    ] {
+        let letter = letter(kind, &parts);
+        assert_eq!((letter.text.as_str(), letter.html.is_some(), letter.media.len()), ("STOP", has_html, 0), "{kind} {parts}");
+    }
+    for file in
+        ["Content-Type: text/plain; name=a.txt", "Content-Type: text/plain\nContent-Disposition: attachment", "Content-Type: text/csv"]
+    {
+        let letter = letter("mixed", &format!("{plain}--b\n{file}\n\nfile\n"));
+        assert_eq!((letter.text.as_str(), letter.media.len()), ("STOP", 1), "{file}");
+    }
 }
 
 /// A gateway added a line, a program encodes by its own rules.
@@ -132,11 +186,11 @@ fn machines_are_no_people() {
         "Precedence: list",
         "List-Id: <x.example>",
         "X-Autoreply: yes",
-        "Message-ID: <msg_01kahy0000e0000000000000ab@example.org>",
     ] {
         assert_eq!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Automatic, "{head}");
     }
-    for head in ["Auto-Submitted: no", "Auto-Submitted: No (a person)", "X-Auto-Response-Suppress: OOF"] {
+    let by_nuncio = "Message-ID: <msg_01kahy0000e0000000000000ab@example.org>";
+    for head in ["Auto-Submitted: no", "Auto-Submitted: No (a person)", "X-Auto-Response-Suppress: OOF", by_nuncio] {
         assert!(matches!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::InboundEmail(_)), "{head}");
     }
 }
@@ -149,7 +203,21 @@ fn what_comes_back_without_a_report() {
         panic!("it came back")
     };
     assert!(raw.contains("qmail"));
+    for bounce in [
+        "Subject: Undeliverable: Your delayed order",
+        "Subject: Undelivered Mail Returned to Sender: warning",
+        "X-Failed-Recipients: ada@example.net\nAuto-Submitted: auto-replied",
+        "X-Failed-Recipients: ada@example.net\nPrecedence: bulk",
+        "X-Failed-Recipients: ada@example.net\nX-Auto-Response-Suppress: All",
+    ] {
+        assert!(matches!(read("", &format!("From: a@b.example\n{bounce}\n\nIt came back.\n")), Mail::Returned(_)), "{bounce}");
+    }
+    let listed = read("a@b.example", "From: a@b.example\nX-Failed-Recipients: ada@example.net\nAuto-Submitted: auto-replied\n\nx\n");
+    assert_eq!(listed, Mail::Automatic, "it has a sender");
     for no_bounce in [
+        "Subject: Delivery delayed: Your order",
+        "Subject: Delivery Status Notification (Delay)\nX-Failed-Recipients: ada@example.net",
+        "Subject: Delayed Mail (still being retried)",
         "Subject: Warning: could not send message for past 4 hours",
         "Auto-Submitted: auto-replied",
         "Auto-Submitted: auto-generated",
@@ -300,7 +368,7 @@ proptest! {
     ) {
         let from = if null { "" } else { "a@b.example" };
         if let Some(Mail::InboundEmail(letter)) = Mail::read(from, lines.join("\r\n").as_bytes()) {
-            prop_assert!(!from.is_empty() && !letter.from.is_empty());
+            prop_assert!(!from.is_empty() && (letter.from.is_empty() || address::email(&letter.from).is_ok()));
         }
     }
 }

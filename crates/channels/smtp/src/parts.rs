@@ -86,6 +86,12 @@ pub(crate) fn has_encoded_mail(message: &Message<'_>) -> bool {
     false
 }
 
+/// Returns whether a part has this media type.
+pub(crate) fn is(part: &MessagePart<'_>, main: &str, sub: &str) -> bool {
+    let found = part.content_type();
+    found.is_some_and(|t| t.ctype().eq_ignore_ascii_case(main) && t.subtype().is_some_and(|s| s.eq_ignore_ascii_case(sub)))
+}
+
 /// Returns the decoded content of a part; unchanged if it cannot be decoded.
 pub(crate) fn content<'a>(message: &'a Message<'_>, part: &MessagePart<'_>) -> Cow<'a, [u8]> {
     let raw = slice(message, part.offset_body, part.offset_end);

@@ -1,10 +1,10 @@
 //! Parses delivery reports (RFC 3464) and complaints (RFC 5965). Pure.
 
-use mail_parser::{Message, MessagePart, MimeHeaders as _, PartType};
+use mail_parser::{Message, MessagePart, PartType};
 use nuncio_domain::MessageId;
 use nuncio_domain::message::{Failure, FailureCode};
 
-use crate::parts::{clean, content, own};
+use crate::parts::{clean, content, is, own};
 use crate::refusal;
 
 /// Maximum characters of a report's text stored in a failure.
@@ -66,15 +66,13 @@ pub(crate) fn read(message: &Message<'_>) -> Option<Report> {
     if let Some(part) = of("feedback-report") {
         return Some(complaint(message, part));
     }
-    let part = of("delivery-status").or_else(|| of("global-delivery-status"))?;
+    let Some(part) = of("delivery-status").or_else(|| of("global-delivery-status")) else {
+        // A receipt for reading (RFC 8098): the email arrived, and may have been read.
+        return of("disposition-notification").or_else(|| of("global-disposition-notification")).map(|_| Report::Other);
+    };
     let entries = groups(&String::from_utf8_lossy(&content(message, part)));
     let deliveries: Vec<Delivery> = entries.into_iter().filter_map(|(fields, raw)| delivery(&fields, &raw)).take(ENTRIES).collect();
     Some(if deliveries.is_empty() { Report::Other } else { Report::Deliveries(deliveries) })
-}
-
-fn is(part: &MessagePart<'_>, main: &str, sub: &str) -> bool {
-    let found = part.content_type();
-    found.is_some_and(|t| t.ctype().eq_ignore_ascii_case(main) && t.subtype().is_some_and(|s| s.eq_ignore_ascii_case(sub)))
 }
 
 /// Returns groups of fields, separated by empty lines, each with its text. Names are in lower case, folded values in one line.
@@ -101,19 +99,27 @@ fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
     fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim())
 }
 
-/// One recipient's entry; the first group of a report is about the report itself and has no action.
+/// One recipient's entry; the first group of a report is about the report itself and has neither action nor status. Some servers write only
+/// the status.
 fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
+    let reported = get(fields, "status").and_then(status);
     // The word can be followed by comments.
-    let action = get(fields, "action")?.split([' ', '(', ';']).next()?.to_ascii_lowercase();
+    let action = get(fields, "action").and_then(|action| action.split([' ', '(', ';']).next()).unwrap_or_default().to_ascii_lowercase();
+    let action = match (action.as_str(), reported) {
+        ("", Some([2, ..])) => "delivered",
+        ("", Some([4, ..])) => "delayed",
+        ("", Some(_)) => "failed",
+        (action, _) => action,
+    };
     let recipient = get(fields, "final-recipient").and_then(|field| field.split_once(';')).map(|(_, address)| bare(address));
-    let fate = match action.as_str() {
+    let fate = match action {
         "delivered" | "relayed" | "expanded" => DsnAction::Delivered,
         "delayed" => DsnAction::Delayed,
         "failed" => {
             let said = get(fields, "diagnostic-code").unwrap_or_default();
             // "smtp; 550 5.1.1 No such user"
             let said = said.split_once(';').map_or(said, |(_, text)| text).trim();
-            let status = precise_status(get(fields, "status").and_then(status), said);
+            let status = precise_status(reported, said);
             let (code, hard) = meaning(status, said);
             let message = if said.is_empty() { "the mail came back".to_owned() } else { clean(said, TEXT) };
             let provider_code = status.map(|[a, b, c]| format!("{a}.{b}.{c}"));

@@ -119,13 +119,35 @@ fn what_actions_mean() {
     ] {
         assert_eq!(fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: {action}\nStatus: 2.0.0\n")), [fate], "{action}");
     }
-    for nothing in ["", "Action: danced\n", "Status: 5.1.1\n", "action\n", ":\n\n:\n"] {
+    for nothing in ["", "Action: danced\n", "Action: danced\nStatus: 5.1.1\n", "Status: 9.1.1\n", "action\n", ":\n\n:\n"] {
         assert_eq!(fates(nothing), [], "{nothing:?}");
     }
     let two =
         fates("Final-Recipient: rfc822; a@b.example\nAction: delivered\n\n\nFinal-Recipient: rfc822; c@d.example\nAction:\n delayed\n");
     assert_eq!(two, [DsnAction::Delivered, DsnAction::Delayed], "folded lines and empty ones");
     assert_eq!(fates(&"Action: delayed\n\n".repeat(1_000)).len(), ENTRIES);
+}
+
+#[test]
+fn a_status_without_action_tells_what_happened() {
+    let fate = |status: &str| fates(&format!("Final-Recipient: rfc822; a@b.example\nStatus: {status}\n")).pop();
+    assert_eq!((fate("2.0.0"), fate("4.4.1")), (Some(DsnAction::Delivered), Some(DsnAction::Delayed)));
+    let failed = fate("5.1.1 (no such user)");
+    assert!(
+        matches!(&failed, Some(DsnAction::Failed { failure, hard: true }) if failure.code == FailureCode::InvalidRecipient),
+        "{failed:?}"
+    );
+}
+
+#[test]
+fn a_receipt_for_reading_is_no_bounce() {
+    for kind in ["disposition-notification", "global-disposition-notification"] {
+        let mail = format!(
+            "From: ada@example.net\nSubject: Read: s\nContent-Type: multipart/report; report-type={kind}; boundary=b\n\n--b\n\nRead.\n\
+             --b\nContent-Type: message/{kind}\n\nFinal-Recipient: rfc822; ada@example.net\nDisposition: manual-action/MDN-sent-manually; displayed\n--b--\n"
+        );
+        assert_eq!(read(&mail), Mail::Automatic, "{kind}");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use nuncio_domain::{
 };
 use nuncio_store::{Idempotency, MessageFilter, NewInbound, Repeat, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::ProviderEvents;
 use crate::base::has_nul;
@@ -210,9 +211,13 @@ fn time_of_writing(reported: Timestamp, now: Timestamp) -> Timestamp {
 
 /// Returns what is the same when an inbound message comes again. The `Message-ID` of an email is its author's: another email can have it.
 fn identity(inbound: &Inbound) -> Cow<'_, str> {
-    let Inbound { provider_message_id: id, from, subject, text, html_body, .. } = inbound;
+    let Inbound { provider_message_id: id, from, subject, text, html_body, media, .. } = inbound;
     match inbound.channel {
-        Channel::Email => Cow::Owned(format!("{:?}", (id, from, subject, text, html_body))),
+        Channel::Email => {
+            let digest = |media: &Media| Sha256::digest(media.bytes.as_deref().unwrap_or_default());
+            let files: Vec<_> = media.iter().map(|media| (&media.filename, digest(media))).collect();
+            Cow::Owned(format!("{:?}", (id, from, subject, text, html_body, files)))
+        }
         _ => Cow::Borrowed(id),
     }
 }
@@ -480,7 +485,7 @@ async fn received(store: &dyn Store, ids: &Ids, from: &Recipient, inbound: &Inbo
     Ok(Request {
         text: (!inbound.text.is_empty()).then(|| inbound.text.clone()),
         content,
-        subject: inbound.subject.clone(),
+        subject: inbound.subject.as_deref().map(line::cleaned),
         html_body: inbound.html_body.clone(),
         attachments: inbound.media.iter().map(|media| attachment(ids, media)).collect(),
         ..Request::text(RequestedChannel::Auto, String::new())
@@ -494,12 +499,17 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
     };
     Attachment {
         id: ids.next(),
-        filename: media.filename.clone().unwrap_or_else(|| "media".to_owned()),
+        filename: media.filename.as_deref().map(file_name).filter(|name| !name.is_empty()).unwrap_or_else(|| "media".to_owned()),
         content_type: media.content_type.clone(),
         content_id: media.content_id.clone(),
         size: media.bytes.as_ref().map(|bytes| bytes.len() as u64),
         source,
     }
+}
+
+/// Returns a file name without folders, as other systems take it.
+fn file_name(name: &str) -> String {
+    line::cleaned(name).replace(['/', '\\'], "_")
 }
 
 /// Returns the message with this person that has the provider's id: one whose receipts name it by that id, or one of the newest.

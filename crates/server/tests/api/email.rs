@@ -393,6 +393,61 @@ async fn letters_of_people_are_messages() {
     }
 }
 
+#[tokio::test]
+async fn an_email_from_another_nuncio_is_received() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    let letter = "From: desk@other.example\nMessage-ID: <msg_01kahy0000e0000000000000ab@other.example>\n\nHello\n";
+    assert_eq!(house.bring("desk@other.example", "hello@example.org", letter).await, TAKEN);
+    assert_eq!(house.received().await[0]["from"], "desk@other.example");
+}
+
+#[tokio::test]
+async fn an_author_without_an_address_is_refused() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    for from in ["From: <>\n", "From: root\n", "From: not an address\n", "From: Friends:;\n", ""] {
+        let answer = house.bring("ada@example.net", "hello@example.org", &format!("{from}Subject: s\n\nHello\n")).await;
+        assert_eq!(answer, "550 5.1.7 The address in From cannot be answered", "{from}");
+    }
+    assert!(house.received().await.is_empty());
+}
+
+#[tokio::test]
+async fn emails_that_differ_in_a_file_are_two() {
+    for backend in Backend::all() {
+        let house = House::open(backend, relay().await).await;
+        house.receive_email(true).await;
+        let letter = |name: &str, content: &str| {
+            format!(
+                "From: ada@example.net\nMessage-ID: <1@example.net>\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello\n\
+                 --b\nContent-Type: text/csv\nContent-Disposition: attachment; filename={name}\n\n{content}\n--b--\n"
+            )
+        };
+        for (name, content, received) in [("a.csv", "1", 1), ("a.csv", "1", 1), ("a.csv", "2", 2), ("b.csv", "1", 3), ("a.csv", "2", 3)] {
+            assert_eq!(house.bring("ada@example.net", "hello@example.org", &letter(name, content)).await, TAKEN);
+            assert_eq!(house.received().await.len(), received, "{name} {content}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_in_an_email_are_one_line_and_no_path() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    let file = |name: &str| format!("--b\nContent-Type: text/csv\nContent-Disposition: attachment; filename*=utf-8''{name}\n\n1\n");
+    let files = ["%0d%0aSet-Cookie:a", "..%2f..%2f%3cb%3ex.html", "..%5ca%e2%80%aegnp.exe", "%0d"].map(file).concat();
+    let letter = format!(
+        "From: ada@example.net\nSubject: =?utf-8?q?a=0D=0Ab=E2=80=AEc?=\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nHello\n{files}--b--\n"
+    );
+    assert_eq!(house.bring("ada@example.net", "hello@example.org", &letter).await, TAKEN);
+    let received = house.received().await;
+    assert_eq!(received[0]["subject"], "a  b c");
+    let files = house.items(&format!("/v1/messages/{}/attachments", received[0]["id"].as_str().expect("an id"))).await;
+    let names: Vec<_> = files.iter().map(|file| file["filename"].as_str().unwrap_or_default()).collect();
+    assert_eq!(names, ["Set-Cookie:a", ".._.._<b>x.html", ".._a gnp.exe", "media"]);
+}
+
 // holds: suppressions.stop.proven
 #[tokio::test]
 async fn stop_and_start_are_heard_in_emails_that_prove_their_writer() {
@@ -467,6 +522,7 @@ async fn what_proves_the_writer_of_a_mail() {
     let twice = |mail: String| mail.replacen("From: ", "From: bob@example.net\nFrom: ", 1);
     for (what, client, envelope, mail, spf, dkim, dmarc, proven) in [
         ("signed", None, ada, signed_by("example.net", &write(ada)), "none", "pass", "pass", true),
+        ("a comma in the name", None, ada, signed_by("example.net", &write("Doe, Ada <ada@example.net>")), "none", "pass", "pass", true),
         ("signed by the domain above", None, ada, signed_by("example.net", &write("ada@mail.example.net")), "none", "pass", "pass", true),
         ("signed by another domain", None, ada, signed_by("other.example", &write(ada)), "none", "pass", "fail", false),
         ("changed", None, ada, signed_by("example.net", &write(ada)).replace("hello\r\n", "bye\r\n"), "none", "fail", "fail", false),
