@@ -14,6 +14,7 @@ use url::Url;
 
 use crate::error::{FetchError, SetupError};
 use crate::guard::GuardPolicy;
+use crate::lookups::Lookups;
 
 const USER_AGENT: &str = concat!("nuncio/", env!("CARGO_PKG_VERSION"));
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,6 +42,7 @@ tokio::task_local! {
 pub struct Client {
     http: reqwest::Client,
     policy: Arc<GuardPolicy>,
+    lookups: Lookups,
 }
 
 /// Limits of one call.
@@ -107,8 +109,9 @@ impl Client {
     pub fn new(policy: GuardPolicy) -> Result<Self, SetupError> {
         crate::init_tls();
         let policy = Arc::new(policy);
-        let http = builder(&policy).build().map_err(SetupError)?;
-        Ok(Self { http, policy })
+        let lookups = Lookups::new();
+        let http = builder(&policy, &lookups).build().map_err(SetupError)?;
+        Ok(Self { http, policy, lookups })
     }
 
     /// Validates a URL for later use.
@@ -213,6 +216,10 @@ impl Client {
         &self.policy
     }
 
+    pub(crate) fn lookups(&self) -> &Lookups {
+        &self.lookups
+    }
+
     async fn open_following(&self, mut url: Url) -> Result<Opened, FetchError> {
         for _ in 0..MAX_REDIRECTS {
             let answer = self.get(&url).await?;
@@ -259,13 +266,13 @@ fn connecting<T>(step: impl Future<Output = Result<T, BoxError>>) -> impl Future
 }
 
 /// Keeps connections per host; uses HTTP/2 where the server agrees to it in the handshake.
-fn builder(policy: &Arc<GuardPolicy>) -> reqwest::ClientBuilder {
+fn builder(policy: &Arc<GuardPolicy>, lookups: &Lookups) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connector_layer(MapFutureLayer::new(connecting))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
-        .dns_resolver(GuardedResolver(policy.clone()))
+        .dns_resolver(GuardedResolver(policy.clone(), lookups.clone()))
 }
 
 fn host(url: &Url) -> &str {
@@ -322,14 +329,14 @@ async fn read_body(mut answer: reqwest::Response, url: &Url, limit: u64, body: &
 
 /// Resolves names with the system resolver and keeps the permitted addresses. The connection uses exactly these addresses, so changing the
 /// DNS response in between has no effect.
-struct GuardedResolver(Arc<GuardPolicy>);
+struct GuardedResolver(Arc<GuardPolicy>, Lookups);
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let policy = self.0.clone();
+        let (policy, lookups) = (self.0.clone(), self.1.clone());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let kept = policy.filter(name.as_str(), found)?;
+            let found = lookups.resolve(name.as_str(), 0).await?;
+            let kept = policy.filter(name.as_str(), found.into_iter())?;
             Ok(Box::new(kept.into_iter()) as Addrs)
         })
     }

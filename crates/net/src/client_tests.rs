@@ -16,6 +16,7 @@ use super::*;
 const AUTHORITY: &[u8] = include_bytes!("../../channels/smtp/tests/keys/ca.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../channels/smtp/tests/keys/server.pem");
 const KEY: &[u8] = include_bytes!("../../channels/smtp/tests/keys/server.key");
+const SELF_SIGNED: (&[u8], &[u8]) = (include_bytes!("../tests/keys/self-signed.pem"), include_bytes!("../tests/keys/self-signed.key"));
 const LIMITS: FetchLimits = FetchLimits { max_bytes: 1000, timeout: Duration::from_secs(20) };
 
 /// What was agreed on, for each connection that was taken.
@@ -23,9 +24,13 @@ type Agreed = Arc<Mutex<Vec<String>>>;
 
 /// A server that offers those protocols, by ALPN, and answers `yes` to everything.
 async fn serve(protocols: &[&str]) -> (String, Agreed) {
+    serve_as((CERTIFICATE, KEY), protocols).await
+}
+
+async fn serve_as((certificate, key): (&[u8], &[u8]), protocols: &[&str]) -> (String, Agreed) {
     crate::init_tls();
-    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(key).unwrap();
     let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -35,7 +40,7 @@ async fn serve(protocols: &[&str]) -> (String, Agreed) {
     let log = agreed.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let stream = acceptor.accept(stream).await.unwrap();
+            let Ok(stream) = acceptor.accept(stream).await else { continue };
             let protocol = String::from_utf8_lossy(stream.get_ref().1.alpn_protocol().unwrap_or_default()).into_owned();
             log.lock().unwrap().push(protocol.clone());
             tokio::spawn(async move { if protocol == "h2" { http2(stream).await } else { http1(stream).await } });
@@ -67,7 +72,8 @@ fn client() -> Client {
     crate::init_tls();
     let policy = Arc::new(GuardPolicy { allow_loopback: true, ..GuardPolicy::default() });
     let authority = reqwest::Certificate::from_pem(AUTHORITY).unwrap();
-    Client { http: builder(&policy).tls_certs_only([authority]).build().unwrap(), policy }
+    let lookups = Lookups::new();
+    Client { http: builder(&policy, &lookups).tls_certs_only([authority]).build().unwrap(), policy, lookups }
 }
 
 async fn ask(client: &Client, url: &str) {
@@ -97,6 +103,20 @@ async fn a_connection_is_used_again_where_http2_is_not_offered() {
         ask(&client, &url).await;
     }
     assert_eq!(*agreed.lock().unwrap(), ["http/1.1"]);
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_trusted_is_named_in_words() {
+    let (self_signed, _) = serve_as(SELF_SIGNED, &[]).await;
+    let (unknown, _) = serve(&[]).await;
+    let strict = Client::new(GuardPolicy { allow_loopback: true, ..GuardPolicy::default() }).unwrap();
+    for (client, url, words) in [
+        (client(), self_signed, "its TLS certificate is self-signed"),
+        (strict, unknown, "its TLS certificate, or one between it and its root, is from no authority that this server trusts"),
+    ] {
+        let error = client.request(Method::GET, &url, HeaderMap::new(), Vec::new(), LIMITS).await.unwrap_err();
+        assert_eq!(error, FetchError::Unreachable(format!("127.0.0.1: {words}")));
+    }
 }
 
 #[tokio::test(start_paused = true)]

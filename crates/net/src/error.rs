@@ -1,6 +1,9 @@
 //! Errors of HTTP requests.
 
 use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
 
 use crate::guard::Refused;
 
@@ -67,11 +70,26 @@ impl FetchError {
             }
             match cause.source() {
                 Some(deeper) => cause = deeper,
-                None if connecting => return Self::Unreachable(format!("{host}: {cause}")),
+                None if connecting => return Self::Unreachable(format!("{host}: {}", in_words(cause))),
                 None if timed_out => return Self::Timeout,
                 None => return Self::Network(format!("{host}: {cause}")),
             }
         }
+    }
+}
+
+/// Returns a cause in words, also where the library names only the value of an enumeration.
+fn in_words(cause: &(dyn Error + 'static)) -> String {
+    let tls = cause.downcast_ref::<io::Error>().and_then(|error| error.get_ref()?.downcast_ref::<rustls::Error>());
+    match tls {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "its TLS certificate, or one between it and its root, is from no authority that this server trusts".to_owned()
+        }
+        // The verifier's own errors have no variant; this one means that the certificate is its own authority.
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(other))) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "its TLS certificate is self-signed".to_owned()
+        }
+        _ => cause.to_string(),
     }
 }
 

@@ -6,6 +6,7 @@
 mod client;
 mod error;
 mod guard;
+mod lookups;
 mod network;
 
 pub use client::{Client, FetchLimits, Fetched, Opened, Response, upload_time};

@@ -37,8 +37,9 @@ impl Network {
     /// [`FetchError::Refused`] if there are addresses but none is permitted, [`FetchError::Unreachable`] if there is none.
     pub async fn resolve(&self, trusted: bool, host: &str, port: u16) -> Result<Vec<SocketAddr>, FetchError> {
         let unknown = |why: &dyn std::fmt::Display| FetchError::Unreachable(format!("{host}: {why}"));
-        let found = tokio::net::lookup_host((host, port)).await.map_err(|error| unknown(&error))?;
-        let kept = self.client(trusted).policy().filter(host, found)?;
+        let client = self.client(trusted);
+        let found = client.lookups().resolve(host, port).await.map_err(|error| unknown(&error))?;
+        let kept = client.policy().filter(host, found.into_iter())?;
         if kept.is_empty() { Err(unknown(&"the name has no address")) } else { Ok(kept) }
     }
 }
