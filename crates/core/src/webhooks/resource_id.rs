@@ -28,9 +28,12 @@ fn read_resource_id(text: &str) -> Option<Uuid> {
 
 /// Parses `resourceId` of a query.
 pub(super) fn asked_resource(text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Uuid> {
-    let found = read_resource_id(text?);
+    let text = text?;
+    let found = read_resource_id(text);
     if found.is_none() {
-        errors.push(FieldError::new("query.resourceId", "is not the id of a resource that has events"));
+        let shown: String = text.chars().take(64).collect();
+        let message = format!("is {shown:?}; must be the id of a message, contact, broadcast, template or invitation, such as msg_…");
+        errors.push(FieldError::new("query.resourceId", message));
     }
     found
 }

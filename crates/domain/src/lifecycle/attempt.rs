@@ -35,7 +35,7 @@ impl State {
             return Applied::Lost;
         }
         if suppressed && !self.detail.compliance {
-            let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
+            let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient is suppressed");
             self.fail(failure, now, changes);
         } else if now >= self.expires_at {
             self.expire(now, changes);

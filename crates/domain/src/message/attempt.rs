@@ -13,7 +13,7 @@ named! {
         InvalidRecipient = 1 "invalid_recipient",
         /// Delivery failed.
         Undeliverable = 2 "undeliverable",
-        /// The recipient opted out, bounced or complained.
+        /// The recipient is suppressed: opted out, bounced, complained, or was added by hand.
         RecipientSuppressed = 3 "recipient_suppressed",
         /// The recipient blocked the sender.
         BlockedByRecipient = 4 "blocked_by_recipient",

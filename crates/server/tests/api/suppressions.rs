@@ -58,6 +58,8 @@ async fn a_recipient_is_suppressed_and_released() {
         for channel in ["sms", "sms_oneway", "whatsapp", "voice"] {
             assert!(!reaches(&app, NUMBER, channel).await, "{channel}");
         }
+        let refused = app.post("/v1/messages", json!({"to": NUMBER, "text": "x"})).await.expect(202).json();
+        assert_eq!(refused["message"]["errorMessage"], "the recipient is suppressed");
         assert_eq!(app.post("/v1/suppressions", json!({"identifier": NUMBER})).await.expect(200).json(), made, "it was there");
         app.clock.advance(Duration::from_millis(1));
         let email = app.post("/v1/suppressions", json!({"identifier": "a@EXAMPLE.org", "reason": "bounce"})).await.expect(201).json();

@@ -51,7 +51,7 @@ impl Prepared {
     fn suppressed(&self) -> Result<EncodedMessage> {
         let mut message = self.item.message.clone();
         let mut changes = first_change(&mut message);
-        let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
+        let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient is suppressed");
         message.state.status = Status::Failed;
         message.state.wait = Wait::Nothing;
         message.state.detail.failure = Some(failure.clone());
