@@ -171,6 +171,15 @@ pub(crate) struct ResourceReference {
 
 /// Returns the schema of a resource: complete for API keys that can read it, otherwise a reference.
 pub(crate) fn whole_or_reference<T: ToSchema>() -> Schema {
-    let whole = AnyOfBuilder::new().description(Some("Only id and status if the API key may not read it."));
-    whole.item(Ref::from_schema_name(T::name())).item(Ref::from_schema_name(ResourceReference::name())).build().into()
+    or_reference::<T>("Only id and status if the API key may not read it.")
+}
+
+/// Returns the schema of a resource that can have been erased since.
+pub(crate) fn whole_or_erased<T: ToSchema>() -> Schema {
+    or_reference::<T>("Only its id if it was erased after the event.")
+}
+
+fn or_reference<T: ToSchema>(when: &str) -> Schema {
+    let whole = AnyOfBuilder::new().description(Some(when)).item(Ref::from_schema_name(T::name()));
+    whole.item(Ref::from_schema_name(ResourceReference::name())).build().into()
 }

@@ -25,7 +25,7 @@ mod data {
     use utoipa::openapi::{RefOr, Schema};
     use utoipa::{PartialSchema, ToSchema};
 
-    use crate::error_details::ResourceReference;
+    use crate::error_details::{ResourceReference, whole_or_erased};
 
     /// A message at the time of the event.
     #[derive(ToSchema)]
@@ -58,26 +58,30 @@ mod data {
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct InvitationEventData {
+        #[schema(schema_with = whole_or_erased::<InvitationWithoutLink>)]
         invitation: InvitationWithoutLink,
-        /// The previous status.
-        previous_status: InvitationStatus,
+        /// The previous status; absent if the client was erased.
+        previous_status: Option<InvitationStatus>,
     }
 
     /// A contact after another one was merged into it.
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct ContactMergedEventData {
+        #[schema(schema_with = whole_or_erased::<ContactView>)]
         contact: ContactView,
-        /// The contact that was merged into it.
+        /// The contact that was merged into it; absent if the contact was erased.
         #[schema(example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")]
-        merged_from: String,
+        merged_from: Option<String>,
     }
 
     /// A contact that opted out.
     #[derive(ToSchema)]
     pub(super) struct ContactOptedOutEventData {
+        #[schema(schema_with = whole_or_erased::<ContactView>)]
         contact: ContactView,
-        suppression: SuppressionView,
+        /// Absent if the contact was erased.
+        suppression: Option<SuppressionView>,
     }
 
     /// A webhook that is being tested.
