@@ -38,7 +38,11 @@ named! {
 }
 
 impl Webhook {
-    /// Default events of a webhook.
+    /// Events that can be without a sender, which the webhook of an environment gets.
+    pub const EVENTS_WITHOUT_SENDER: &'static [EventType] =
+        &[EventType::TemplateStatusChanged, EventType::InvitationStatusChanged, EventType::ContactMerged, EventType::ContactOptedOut];
+
+    /// Default events of a sender's webhook.
     pub const DEFAULT_EVENTS: &'static [EventType] = &[
         EventType::MessageQueued,
         EventType::MessageSending,

@@ -30,7 +30,8 @@ pub(crate) async fn get_webhook(Call(core, caller): Call) -> Result<Reply<Webhoo
 
 /// Set the webhook of the environment
 ///
-/// Replaces an existing one, but keeps its signing secret. If there was none, the response contains the secret, which is not shown again.
+/// It gets events without a sender; those of messages, conversations and broadcasts always have one. Replaces an existing one, but keeps its
+/// signing secret. If there was none, the response contains the secret, which is not shown again.
 #[utoipa::path(
     put, path = "/v1/webhook", tag = "Webhooks", request_body = PutWebhook,
     responses(

@@ -19,7 +19,8 @@ pub struct PutWebhook {
     /// URL to post events to: public, with https.
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
     pub url: String,
-    /// Event types; by default those of messages, conversations, broadcasts, templates and invitations.
+    /// Event types: `template.status_changed`, `invitation.status_changed`, `contact.merged`, `contact.opted_out`, by default all of them, and
+    /// `webhook.test`, which is always posted. Events of other types always belong to a sender.
     #[schema(min_items = 1)]
     pub events: Option<Vec<EventType>>,
     /// Whether events are posted. Default true.
@@ -107,8 +108,9 @@ impl Webhooks<'_> {
         let mut errors = Vec::new();
         self.check_url("url", &put.url, &mut errors);
         check_events("events", put.events.as_deref(), &mut errors);
+        check_without_sender("events", put.events.as_deref().unwrap_or_default(), &mut errors);
         Error::if_any(errors)?;
-        let events = put.events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec());
+        let events = put.events.unwrap_or_else(|| Webhook::EVENTS_WITHOUT_SENDER.to_vec());
         let active = put.active.unwrap_or(true);
         let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(active) };
         if active {
@@ -274,6 +276,16 @@ pub async fn drop_waiting(store: &dyn Store, tenant: TenantId, sender: Option<Se
 pub(crate) fn check_events(path: &str, events: Option<&[EventType]>, errors: &mut Vec<FieldError>) {
     if events.is_some_and(<[_]>::is_empty) {
         errors.push(FieldError::new(path, "has 0 items; must have at least 1. To stop all posts, disable the webhook"));
+    }
+}
+
+/// Rejects types whose events always belong to a sender: the environment's webhook never gets them.
+fn check_without_sender(path: &str, events: &[EventType], errors: &mut Vec<FieldError>) {
+    let possible = [Webhook::EVENTS_WITHOUT_SENDER, &[EventType::WebhookTest]].concat();
+    for (index, event_type) in events.iter().enumerate().filter(|(_, event_type)| !possible.contains(event_type)) {
+        let names = possible.iter().map(|event_type| event_type.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("is {event_type}, which belongs to a sender; set it in the sender's webhookEvents. Must be one of {names}");
+        errors.push(FieldError::new(format!("{path}[{index}]"), message));
     }
 }
 

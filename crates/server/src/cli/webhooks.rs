@@ -53,7 +53,8 @@ pub(super) enum WebhooksAction {
         url: String,
         #[command(flatten)]
         whose: Whose,
-        /// Which events, separated by commas [default: those of messages, conversations, broadcasts, templates and invitations].
+        /// Which events, separated by commas [default: those of messages, conversations, broadcasts, templates and invitations; with --own
+        /// those of templates, invitations and contacts].
         #[arg(long, value_delimiter = ',')]
         events: Vec<String>,
     },

@@ -10,6 +10,8 @@ use nuncio_domain::{Redacted, SenderId};
 use nuncio_testkit::{Backend, Options, Posted, Receiver, TestApp};
 use serde_json::{Value, json};
 
+use crate::webhooks_edges::cancel_an_invitation;
+
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 pub(crate) async fn app(backend: Backend) -> TestApp {
@@ -293,18 +295,23 @@ async fn a_new_webhook_gets_nothing_that_waited_for_a_deleted_one() {
         let (old, new) = (Receiver::start().await, Receiver::start().await);
         let sender = default_sender(&app).await;
         for of in [None, Some(sender)] {
-            hook(&app, of, &old.url, &[EventType::MessageDelivered]).await;
+            hook(&app, of, &old.url, &[EventType::MessageDelivered, EventType::InvitationStatusChanged]).await;
             old.always(Some(500));
-            send(&app, "+34600111222").await;
+            match of {
+                None => cancel_an_invitation(&app).await,
+                Some(_) => drop(send(&app, "+34600111222").await),
+            }
             app.drain().await;
+            assert_eq!(
+                app.get("/v1/webhooks/deliveries?status=failed").await.expect(200).json()["items"].as_array().map(Vec::len),
+                Some(1)
+            );
             let mut tx = app.store().begin().await.expect("a transaction");
             tx.delete_webhook(app.tenant(), of).await.expect("deleted");
             tx.raise_epoch(app.tenant()).await.expect("raised");
             tx.commit().await.expect("committed");
             match of {
-                None => drop(
-                    app.request("PUT", "/v1/webhook", Some(json!({"url": new.url, "events": ["message.delivered"]}))).await.expect(201),
-                ),
+                None => drop(app.request("PUT", "/v1/webhook", Some(json!({"url": new.url}))).await.expect(201)),
                 Some(sender) => {
                     let change = json!({"webhookUrl": new.url, "webhookEvents": ["message.delivered"]});
                     drop(app.request("PATCH", &format!("/v1/senders/{sender}"), Some(change)).await.expect(200));

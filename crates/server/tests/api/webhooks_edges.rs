@@ -148,7 +148,7 @@ pub(crate) async fn first_receipt(app: &TestApp, id: &str, kind: ReceiptKind) {
 }
 
 /// Creates an invitation and cancels it, which is an event without a sender.
-async fn cancel_an_invitation(app: &TestApp) {
+pub(crate) async fn cancel_an_invitation(app: &TestApp) {
     let made = app.post("/v1/invitations", json!({})).await.expect(201).json();
     let id = made["invitation"]["id"].as_str().expect("an id");
     app.post(&format!("/v1/invitations/{id}/cancel"), json!({})).await.expect(200);
