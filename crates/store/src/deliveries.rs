@@ -69,6 +69,10 @@ pub struct Delivery {
     pub due_at: Option<Timestamp>,
     /// The newest tries, oldest first.
     pub attempts: Vec<DeliveryTry>,
+    /// Why it was abandoned before its last try.
+    pub reason: Option<String>,
+    /// How often it was replayed.
+    pub replays: i16,
     pub updated_at: Timestamp,
 }
 
@@ -88,7 +92,7 @@ pub struct DeliveryFilter {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeliveryLog {
     pub tenant: TenantId,
-    /// New states of deliveries. Stored unconditionally; a delivered one stays delivered.
+    /// New states of deliveries. A delivered one stays delivered. One that was replayed since it was read only gets the URL and the tries.
     pub deliveries: Vec<Delivery>,
     /// How far the log was read. Stored only while `fence` holds.
     pub read: Option<Position>,
@@ -135,6 +139,9 @@ pub trait DeliveryRepo {
     /// Returns those of `deliveries` that are stored.
     async fn known_deliveries(&mut self, tenant: TenantId, deliveries: &[DeliveryId]) -> Result<Vec<DeliveryId>>;
 
+    /// Stores a new delivery.
+    async fn insert_delivery(&mut self, tenant: TenantId, delivery: &Delivery) -> Result<()>;
+
     async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>>;
 
     /// Lists deliveries, newest event first.
@@ -143,6 +150,15 @@ pub trait DeliveryRepo {
     /// Schedules a delivery again for `now`; `false` if there is none.
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool>;
 
-    /// Abandons up to `limit` deliveries to a webhook that are pending and have not changed since `now`. Returns how many.
-    async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64>;
+    /// Abandons up to `limit` deliveries to a webhook that are pending, are of none of the types `kept`, and have not changed since `now`.
+    /// Returns how many.
+    async fn drop_deliveries(
+        &mut self,
+        tenant: TenantId,
+        sender: Option<SenderId>,
+        kept: &[EventType],
+        reason: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64>;
 }

@@ -31,6 +31,7 @@ struct Inner {
     got: Vec<Posted>,
     answers: VecDeque<u16>,
     always: Option<u16>,
+    rejects: Option<(String, u16)>,
     violations: Vec<String>,
 }
 
@@ -78,6 +79,11 @@ impl Receiver {
         self.shared.lock().always = status;
     }
 
+    /// Responds to every event of this type with this status.
+    pub fn reject(&self, event_type: &str, status: u16) {
+        self.shared.lock().rejects = Some((event_type.to_owned(), status));
+    }
+
     /// Holds back all responses while `holds`.
     pub fn hold(&self, holds: bool) {
         self.holds.send_replace(holds);
@@ -122,10 +128,12 @@ type Shared = (Arc<Mutex<Inner>>, watch::Receiver<bool>);
 
 async fn take(State((shared, mut held)): State<Shared>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Body) {
     let is_webhook = headers.contains_key("webhook-id");
+    let event: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     // Recorded before validation, which takes a while.
     let (answered, stalls, answer) = {
         let mut inner = shared.lock();
-        let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
+        let rejected = inner.rejects.as_ref().filter(|(kind, _)| event["type"] == kind.as_str()).map(|(_, status)| *status);
+        let answered = inner.answers.pop_front().or(rejected).or(inner.always).unwrap_or(200);
         let said = inner.says.clone().unwrap_or(Bytes::from_static(b"as told"));
         let answer = if inner.echoes { bytes.clone() } else { said };
         inner.got.push(Posted { headers, bytes: bytes.clone(), answered });

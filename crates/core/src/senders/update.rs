@@ -4,7 +4,8 @@ use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 
 use super::{Senders, change::WebhookFate, command::UpdateSender, view::SenderView};
 use crate::base::{Caller, Change, UseCase, parse_id};
-use crate::{numbers::refuse_other_holder, webhooks::drop_waiting};
+use crate::numbers::refuse_other_holder;
+use crate::webhooks::drop_waiting;
 
 impl Senders<'_> {
     /// `PATCH /v1/senders/{id}`.
@@ -36,16 +37,15 @@ impl Senders<'_> {
         }
         sender.updated_at = self.ids().clock.now();
         tx.update_sender(tenant, &sender).await?;
-        let stays = matches!(fate, WebhookFate::Stays);
-        let mut silent = matches!(fate, WebhookFate::Goes);
-        let mut secret = None;
+        let (stays, goes) = (matches!(fate, WebhookFate::Stays), matches!(fate, WebhookFate::Goes));
+        let (mut changed, mut secret) = (None, None);
         match fate {
             WebhookFate::Stays => {}
             WebhookFate::Goes => drop(tx.delete_webhook(tenant, Some(id)).await?),
             WebhookFate::Changes(change) => {
                 let (webhook, new) = self.webhooks().changed(tenant, Some(id), before, change)?;
                 tx.put_webhook(tenant, &webhook).await?;
-                (secret, silent) = (new, !webhook.active);
+                (changed, secret) = (Some(webhook), new);
             }
         }
         let view = self.one_view(&mut *tx, tenant, sender, secret).await?;
@@ -55,8 +55,10 @@ impl Senders<'_> {
         } else {
             self.webhooks().commit(tenant, tx).await?;
         }
-        if silent {
+        if goes {
             drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await?;
+        } else if let Some(webhook) = changed {
+            self.webhooks().drop_unwanted(tenant, &webhook).await?;
         }
         Ok(view)
     }

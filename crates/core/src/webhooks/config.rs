@@ -27,6 +27,11 @@ pub struct PutWebhook {
     pub active: Option<bool>,
 }
 
+/// Why deliveries to a webhook that is gone or off are abandoned.
+pub const INACTIVE: &str = "the webhook was removed or switched off";
+/// Why deliveries of a type that is no longer selected are abandoned.
+pub const NOT_SELECTED: &str = "the webhook no longer gets events of this type";
+
 /// What happens to the previous secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
 pub enum ExpireOld {
@@ -125,9 +130,7 @@ impl Webhooks<'_> {
         let entry = Change::new("webhook", if is_new { "create" } else { "update" }, "webhook");
         entry.from(&shown).to(&WebhookView::new(&webhook, None)).record(&mut *tx, caller.tenant).await?;
         self.commit(caller.tenant, tx).await?;
-        if !webhook.active {
-            drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?;
-        }
+        self.drop_unwanted(caller.tenant, &webhook).await?;
         Ok((WebhookView::new(&webhook, secret), is_new))
     }
 
@@ -161,6 +164,18 @@ impl Webhooks<'_> {
         if before.is_none_or(|webhook| !webhook.active) {
             drop_waiting(self.store(), tenant, sender, self.ids().clock.now()).await?;
         }
+        Ok(())
+    }
+
+    /// Abandons what waits for a webhook that was changed and does not get it any more; what waited for that can go on.
+    pub(crate) async fn drop_unwanted(&self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
+        let now = self.ids().clock.now();
+        if !webhook.active {
+            return Ok(drop_waiting(self.store(), tenant, webhook.sender, now).await?);
+        }
+        let kept = [webhook.events.as_slice(), &[EventType::WebhookTest]].concat();
+        drop_others(self.store(), tenant, webhook.sender, (&kept, NOT_SELECTED), now).await?;
+        self.inner.dispatch.log_signals().changed(tenant);
         Ok(())
     }
 
@@ -261,10 +276,21 @@ impl Webhooks<'_> {
 /// Abandons what has waited since `now` or longer for a webhook that was deleted or disabled, in small steps: a replacement must not get
 /// old events.
 pub async fn drop_waiting(store: &dyn Store, tenant: TenantId, sender: Option<SenderId>, now: Timestamp) -> nuncio_store::Result<()> {
+    drop_others(store, tenant, sender, (&[], INACTIVE), now).await
+}
+
+/// Abandons what waits and is of none of the types `kept`.
+async fn drop_others(
+    store: &dyn Store,
+    tenant: TenantId,
+    sender: Option<SenderId>,
+    (kept, reason): (&[EventType], &str),
+    now: Timestamp,
+) -> nuncio_store::Result<()> {
     const STEP: u32 = 1_000;
     loop {
         let mut tx = store.begin().await?;
-        let dropped = tx.drop_deliveries(tenant, sender, now, STEP).await?;
+        let dropped = tx.drop_deliveries(tenant, sender, kept, reason, now, STEP).await?;
         tx.commit().await?;
         if dropped < u64::from(STEP) {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::{DeliveryId, Error, EventId, Result, SenderId, Timestamp, id::Id as _, page::PageRequest, webhook::DeliveryStatus};
-use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
+use nuncio_store::{Delivery, DeliveryFilter, LogEntry, LogPayload, NewEvent, Occurrence, Position};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -40,9 +40,12 @@ pub struct DeliveryView {
     pub status: DeliveryStatus,
     /// The newest attempts, oldest first.
     pub attempts: Vec<DeliveryAttemptView>,
-    /// Time of the next attempt.
+    /// Time of the next attempt; absent if it is in flight or overdue, and made as soon as the endpoint takes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
+    /// Why it is dead although it had attempts left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// When the event happened.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -67,8 +70,8 @@ pub struct DeliveryAttemptView {
     pub response_body: Option<String>,
 }
 
-impl From<Delivery> for DeliveryView {
-    fn from(delivery: Delivery) -> Self {
+impl DeliveryView {
+    fn new(delivery: Delivery, now: Timestamp) -> Self {
         let attempts = delivery.attempts.into_iter().map(|a| DeliveryAttemptView {
             at: a.at,
             response_status: a.status,
@@ -86,15 +89,38 @@ impl From<Delivery> for DeliveryView {
             url: delivery.url,
             status: delivery.status,
             attempts: attempts.collect(),
-            next_attempt_at: delivery.due_at,
+            // One that was not tried yet waits for its turn, or is in flight.
+            next_attempt_at: delivery.due_at.filter(|at| delivery.status == DeliveryStatus::Failed && *at > now),
+            reason: delivery.reason,
             created_at: delivery.event.created_at(),
             updated_at: delivery.updated_at,
         }
     }
 }
 
-/// Returns the id of an event's delivery to the webhook of a sender, or of the environment; derived, so that every node computes the same.
-pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
+/// Returns the delivery of an event to the webhook of a sender, or of the environment; not tried yet.
+pub fn new_delivery(event: &Event, sender: Option<SenderId>, url: &str, now: Timestamp) -> Delivery {
+    Delivery {
+        id: delivery_id(event, sender),
+        sender,
+        event: event.view.id,
+        event_type: event.view.event_type,
+        kind: event.kind,
+        resource: event.resource,
+        sequence: event.view.sequence,
+        url: url.to_owned(),
+        status: DeliveryStatus::Pending,
+        tries: 0,
+        due_at: None,
+        attempts: Vec::new(),
+        reason: None,
+        replays: 0,
+        updated_at: now,
+    }
+}
+
+/// Derived, so that every node computes the same.
+fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     let mut hasher = Sha256::new();
     hasher.update(event.view.id.uuid().as_bytes());
     hasher.update(sender.map_or(Uuid::nil(), |s| s.uuid()).as_bytes());
@@ -131,7 +157,11 @@ impl Webhooks<'_> {
         };
         let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_deliveries(caller.tenant, &filter, listing.page).await?;
-        Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
+        let now = self.ids().clock.now();
+        Ok((
+            page.items.into_iter().map(|delivery| DeliveryView::new(delivery, now)).collect(),
+            self.next_cursor(caller.tenant, &listing, page.next),
+        ))
     }
 
     /// Returns the newest deliveries to the webhook of a sender, or to the environment's.
@@ -139,7 +169,8 @@ impl Webhooks<'_> {
         caller.require(UseCase::ListWebhookDeliveries)?;
         let filter = DeliveryFilter { sender: Some(sender), ..DeliveryFilter::default() };
         let found = self.inner.store.read().await?.list_deliveries(caller.tenant, &filter, PageRequest::newest(limit)).await?;
-        Ok(found.items.into_iter().map(DeliveryView::from).collect())
+        let now = self.ids().clock.now();
+        Ok(found.items.into_iter().map(|delivery| DeliveryView::new(delivery, now)).collect())
     }
 
     /// `GET /v1/webhooks/deliveries/{id}`.
@@ -175,31 +206,35 @@ impl Webhooks<'_> {
         }
         let (now, resource) = (self.ids().clock.now(), self.ids().next::<EventId>().uuid());
         let mut tx = self.inner.store.begin().await?;
-        if !tx.find_webhook(caller.tenant, sender).await?.is_some_and(|w| w.active) {
+        let Some(webhook) = tx.find_webhook(caller.tenant, sender).await?.filter(|webhook| webhook.active) else {
             let message = match sender {
                 Some(_) => "the sender has no active webhook; set its webhookUrl and webhookActive",
                 None => "this environment has no active webhook; set url and active with PUT /v1/webhook",
             };
             return Err(Error::wrong_state(message, "inactive", &["active"]));
-        }
+        };
         let mut data = Map::new();
         let of = sender.map(|id| ("senderId", Value::from(id.to_string())));
         data.insert("webhook".to_owned(), Value::from_iter(of));
         let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await?;
+        let payload = LogPayload::Other(event.kind, event.occurrences);
+        let entry = LogEntry { position: Position::default(), resource, sequence: event.sequence, recorded_at: now, payload };
+        let event = crate::webhooks::events::build_events(&mut *tx, &config, &[entry], |_| true).await?.pop();
+        let event = event.ok_or_else(|| Error::internal("a test has no event"))?;
+        // Before all that waits: an endpoint that fails gets single tries.
+        let due_at = Some(Timestamp::from_millis(0));
+        let delivery = Delivery { due_at, ..new_delivery(&event, sender, &webhook.url, now) };
+        tx.insert_delivery(caller.tenant, &delivery).await?;
         let of = sender.map_or_else(|| "webhook".to_owned(), |sender| sender.to_string());
         Change::new("webhook", "test", of).commit(tx, caller.tenant).await?;
-        let mut tx = self.inner.store.read().await?;
-        let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await?;
-        let told = crate::webhooks::events::build_events(&mut *tx, &config, entry.as_slice(), |_| true).await?;
         self.inner.dispatch.log_signals().changed(caller.tenant);
-        let event = told.first().ok_or_else(|| Error::internal("a stored event is missing"))?;
-        Ok((event.view.id, delivery_id(event, sender)))
+        Ok((delivery.event, delivery.id))
     }
 
     async fn delivery(&self, caller: &Caller, id: DeliveryId) -> Result<DeliveryView> {
         let found = self.inner.store.read().await?.find_delivery(caller.tenant, id).await?;
-        found.map(DeliveryView::from).ok_or_else(|| Error::not_found("delivery"))
+        found.map(|found| DeliveryView::new(found, self.ids().clock.now())).ok_or_else(|| Error::not_found("delivery"))
     }
 }

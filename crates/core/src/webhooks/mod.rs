@@ -6,9 +6,9 @@ pub mod events;
 mod resource_id;
 mod targets;
 
-pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
+pub use config::{ExpireOld, INACTIVE, NOT_SELECTED, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
-pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, delivery_id};
+pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, new_delivery};
 pub(crate) use targets::previous_secrets;
 pub use targets::{Signature, Target, Targets, new_secret, sign, update_log_reader};
 

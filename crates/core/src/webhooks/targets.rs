@@ -48,7 +48,8 @@ pub struct Targets {
 }
 
 impl Target {
-    fn wants(&self, event_type: EventType) -> bool {
+    /// Returns whether it gets events of this type.
+    pub fn wants(&self, event_type: EventType) -> bool {
         event_type == EventType::WebhookTest || self.events.contains(&event_type)
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 pub(super) const HOLDING_TRIES: i16 = 3;
 /// Maximum concurrent deliveries to one endpoint.
 const WIDTH: usize = 32;
-/// Consecutive failures after which an endpoint only gets single tries.
+/// Consecutive tries without a sign of life after which an endpoint only gets single tries.
 const PATIENCE: u32 = 5;
 /// Maximum pause between two such tries.
 const REST: Duration = Duration::from_secs(30);
@@ -28,9 +28,9 @@ pub(super) struct Task {
     pub(super) since: Duration,
 }
 
-/// Returns a delivery abandoned because its webhook was deleted or disabled.
-pub(super) fn abandoned(delivery: Delivery, now: Timestamp) -> Delivery {
-    Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }
+/// Returns a delivery that is not tried any more, although it could be.
+pub(super) fn abandoned(delivery: Delivery, reason: &str, now: Timestamp) -> Delivery {
+    Delivery { status: DeliveryStatus::Dead, due_at: None, reason: Some(reason.to_owned()), updated_at: now, ..delivery }
 }
 
 #[derive(Debug, Default)]
@@ -75,11 +75,7 @@ impl Endpoint {
 
     /// Returns how many more deliveries fit now.
     pub(super) fn room(&self, now: Duration) -> usize {
-        let width = match self.resting_until {
-            None => WIDTH,
-            Some(until) => usize::from(now >= until),
-        };
-        width.saturating_sub(self.under_way + self.waiting)
+        self.width(now).saturating_sub(self.under_way + self.waiting)
     }
 
     pub(super) fn has_line(&self, resource: Uuid) -> bool {
@@ -99,10 +95,18 @@ impl Endpoint {
         }
     }
 
+    /// Returns whether a delivery can be posted now.
+    pub(super) fn is_ready(&self, now: Duration) -> bool {
+        !self.ready.is_empty() && self.under_way < self.width(now)
+    }
+
+    fn width(&self, now: Duration) -> usize {
+        self.resting_until.map_or(WIDTH, |until| usize::from(now >= until))
+    }
+
     /// Returns the next delivery to post.
     pub(super) fn pop(&mut self, now: Duration) -> Option<Task> {
-        let width = if self.resting_until.is_some_and(|until| now >= until) { 1 } else { WIDTH };
-        if self.under_way >= width || self.resting_until.is_some_and(|until| now < until) {
+        if !self.is_ready(now) {
             return None;
         }
         let resource = self.ready.pop_front()?;
@@ -121,11 +125,22 @@ impl Endpoint {
         self.advance(resource);
     }
 
-    /// Records a failure. Returns the tasks that must not, or cannot, be posted now; `holds` is whether the line waits for the failed
-    /// event.
-    pub(super) fn failed(&mut self, resource: Uuid, holds: bool, now: Duration) -> Vec<Task> {
+    /// Records that a delivery was abandoned, which says nothing about the endpoint, and releases the next event of the line.
+    pub(super) fn skipped(&mut self, resource: Uuid) {
         self.under_way -= 1;
-        self.failures = self.failures.saturating_add(1);
+        self.advance(resource);
+    }
+
+    /// Records a failure. Returns the tasks that must not, or cannot, be posted now; `holds` is whether the line waits for the failed
+    /// event. An endpoint that is not `down` rejects this event and may accept the next.
+    pub(super) fn failed(&mut self, resource: Uuid, holds: bool, down: bool, now: Duration) -> Vec<Task> {
+        self.under_way -= 1;
+        if down {
+            self.failures = self.failures.saturating_add(1);
+        } else {
+            self.failures = 0;
+            self.resting_until = None;
+        }
         if self.failures >= PATIENCE {
             let doubled = Duration::from_secs(1) * 2_u32.saturating_pow((self.failures - PATIENCE).min(5));
             self.resting_until = Some(now + doubled.min(REST));
@@ -150,9 +165,9 @@ impl Endpoint {
         }
     }
 
-    /// Returns when the oldest waiting event was read from the log.
+    /// Returns when the oldest waiting event was read from the log. Those that were stored before hold nothing back.
     pub(super) fn oldest(&self) -> Option<Duration> {
-        self.lines.values().flatten().map(|task| task.since).min()
+        self.lines.values().flatten().filter(|task| task.position.is_some()).map(|task| task.since).min()
     }
 
     /// Removes everything that is not in flight.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_core::events::{self, Event};
-use nuncio_core::webhooks::{Target, Targets, delivery_id};
+use nuncio_core::webhooks::{INACTIVE, Targets, new_delivery};
 use nuncio_dispatch::LogFlags;
-use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp, config::TenantConfig, webhook::DeliveryStatus};
+use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp, config::TenantConfig, event::ResourceKind};
 use nuncio_store::{Delivery, DeliveryLog, LogEntry, LogReader, Position, Result, Tx};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::endpoint::{Endpoint, HOLDING_TRIES, Task, abandoned};
+use super::post::target_of;
 use crate::Shared;
 
 /// Entries per read, while their events are small.
@@ -71,6 +72,8 @@ pub(crate) struct Log {
 /// stored position is that before the first entry left in `open`.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
+    /// Another node may read the log now: nothing more is posted.
+    closed: bool,
     /// Up to here the log has been read.
     read: Position,
     /// Whether everything up to `taken_over` has been read.
@@ -151,6 +154,11 @@ impl Log {
         }
     }
 
+    /// Ends posting, before another node reads the log.
+    pub(super) fn close(&self) {
+        self.inner.lock().closed = true;
+    }
+
     /// Returns whether nothing is in flight and everything is stored.
     pub(super) fn is_idle(&self) -> bool {
         let inner = self.inner.lock();
@@ -166,6 +174,12 @@ impl Log {
 }
 
 impl Inner {
+    /// Returns the endpoint to post to next: of those with a delivery that can be posted now, the one with the fewest in flight.
+    pub(super) fn next_endpoint(&self, now: Duration) -> Option<WebhookOwner> {
+        let ready = self.endpoints.iter().filter(|(_, endpoint)| !self.closed && endpoint.is_ready(now));
+        ready.min_by_key(|(_, endpoint)| endpoint.under_way).map(|(key, _)| *key)
+    }
+
     /// Queues a delivery to be stored, with the row that waits for it.
     pub(super) fn write(&mut self, delivery: Delivery, position: Option<Position>) {
         if delivery.due_at.is_some() {
@@ -270,8 +284,12 @@ impl Shared {
         let config = newer.as_deref().unwrap_or(config);
         let events = events::build_events(&mut *tx, &config.tenant, &entries, |event_type| config.targets.want(event_type)).await?;
         let created_at = self.ids.clock.now();
-        let with_delivery = |event: Event| config.targets.of(&event).map(|target| (new_delivery(&event, target, created_at), event));
-        let mut meant: Vec<(Delivery, Event)> = events.into_iter().filter_map(with_delivery).collect();
+        let with_delivery = |event: Event| {
+            let target = config.targets.of(&event)?;
+            Some((new_delivery(&event, target.sender, &target.url, created_at), event))
+        };
+        let (tests, mut meant): (Vec<(Delivery, Event)>, Vec<_>) =
+            events.into_iter().filter_map(with_delivery).partition(|(delivery, _)| delivery.kind == ResourceKind::Webhook);
         let known: HashSet<DeliveryId> = if caught_up {
             HashSet::new()
         } else {
@@ -287,6 +305,10 @@ impl Shared {
         drop(tx);
         meant.retain(|(delivery, _)| !known.contains(&delivery.id));
         self.hand_out(log, &entries, meant, &behind);
+        // Their deliveries were stored with them.
+        for (test, _) in tests {
+            log.inner.lock().endpoints.entry(test.sender).or_default().look_again();
+        }
         Ok(true)
     }
 
@@ -336,22 +358,32 @@ impl Shared {
     /// event of the same resource whose delivery that reader had not stored.
     async fn take_due(&self, log: &Log, config: &Config) -> Result<bool> {
         let now = self.ids.clock.monotonic();
-        let open: Vec<(WebhookOwner, usize, usize)> = {
+        let (mut open, waiting): (Vec<(WebhookOwner, usize, usize)>, usize) = {
             let inner = log.inner.lock();
             if !inner.caught_up {
                 return Ok(false);
             }
             let asked = inner.endpoints.iter().filter(|(_, e)| e.backlog && e.next_poll_at <= now && e.room(now) > 0);
-            asked.map(|(key, e)| (*key, e.room(now), e.under_way + e.waiting)).collect()
+            let waiting = inner.endpoints.values().map(|e| e.waiting).sum();
+            (asked.map(|(key, e)| (*key, e.room(now), e.under_way + e.waiting)).collect(), waiting)
         };
+        // No more than there are permits for, but at least one of each idle endpoint, which would never have its turn.
+        let mut left = self.webhooks.permits.left(log.tenant).saturating_sub(waiting);
         let mut any = false;
+        open.sort_unstable_by_key(|(_, _, busy)| *busy);
         for (key, room, busy) in open {
-            any |= self.take_due_of(log, config, key, room, busy).await?;
+            let room = room.min(left.max(usize::from(busy == 0)));
+            if room > 0 {
+                let taken = self.take_due_of(log, config, key, room, busy).await?;
+                left = left.saturating_sub(taken);
+                any |= taken > 0;
+            }
         }
         Ok(any)
     }
 
-    async fn take_due_of(&self, log: &Log, config: &Config, key: WebhookOwner, room: usize, busy: usize) -> Result<bool> {
+    /// Loads at most `room` deliveries to one webhook; returns how many.
+    async fn take_due_of(&self, log: &Log, config: &Config, key: WebhookOwner, room: usize, busy: usize) -> Result<usize> {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut tx = self.store.read().await?;
         let due = tx.due_deliveries(log.tenant, key, now, HOLDING_TRIES, (room + busy) as u32).await?;
@@ -376,8 +408,9 @@ impl Shared {
                 endpoint.slow &= endpoint.under_way > 0;
                 endpoint.backlog = next.is_some() || !nothing_pending;
             }
-            return Ok(false);
+            return Ok(0);
         }
+        let taken = fresh.len();
         for delivery in fresh {
             let event = match tx.find_log_entry(log.tenant, delivery.kind, delivery.resource, delivery.sequence).await? {
                 Some(entry) => events::build_events(&mut *tx, &config.tenant, &[entry], |event_type| event_type == delivery.event_type)
@@ -392,11 +425,10 @@ impl Shared {
                     let body = event.body();
                     inner.endpoints.entry(key).or_default().push(Task { delivery, body, position: None, since });
                 }
-                // The event, or its resource, no longer exists.
-                None => inner.write(Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }, None),
+                None => inner.write(abandoned(delivery, "the event, or its resource, no longer exists", now), None),
             }
         }
-        Ok(true)
+        Ok(taken)
     }
 
     /// Stores deliveries and the position; returns whether anything was stored.
@@ -470,35 +502,18 @@ impl Shared {
     }
 }
 
-/// The delivery of an event to its webhook, not tried yet.
-fn new_delivery(event: &Event, target: &Target, now: Timestamp) -> Delivery {
-    Delivery {
-        id: delivery_id(event, target.sender),
-        sender: target.sender,
-        event: event.view.id,
-        event_type: event.view.event_type,
-        kind: event.kind,
-        resource: event.resource,
-        sequence: event.view.sequence,
-        url: target.url.clone(),
-        status: DeliveryStatus::Pending,
-        tries: 0,
-        due_at: None,
-        attempts: Vec::new(),
-        updated_at: now,
-    }
-}
-
-/// Abandons deliveries to webhooks that were deleted or disabled.
+/// Abandons deliveries to webhooks that were deleted or disabled, or that no longer get them.
 fn abandon_inactive(inner: &mut Inner, targets: &Targets, now: Timestamp) {
     let is_active = |key: WebhookOwner| targets.find(key).is_some();
     let waiting = |(key, endpoint): (&WebhookOwner, &mut Endpoint)| if is_active(*key) { Vec::new() } else { endpoint.take_waiting() };
     let tasks: Vec<Task> = inner.endpoints.iter_mut().flat_map(waiting).collect();
     for Task { delivery, position, .. } in tasks {
-        inner.write(abandoned(delivery, now), position);
+        inner.write(abandoned(delivery, INACTIVE, now), position);
     }
-    for (delivery, _) in inner.done.values_mut().filter(|(d, _)| d.due_at.is_some() && !is_active(d.sender)) {
-        *delivery = abandoned(delivery.clone(), now);
+    for (delivery, _) in inner.done.values_mut().filter(|(delivery, _)| delivery.due_at.is_some()) {
+        if let Err(reason) = target_of(targets, delivery) {
+            *delivery = abandoned(delivery.clone(), reason, now);
+        }
     }
 }
 

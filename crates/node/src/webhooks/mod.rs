@@ -8,6 +8,7 @@
 
 mod endpoint;
 mod log;
+mod permits;
 mod post;
 
 use std::collections::{HashMap, HashSet};
@@ -21,6 +22,7 @@ use parking_lot::Mutex;
 
 use crate::Shared;
 use log::Log;
+use permits::Permits;
 
 /// How often a node checks which logs it reads, and which of them have grown or have new webhooks: one statement for all.
 const LOOK: Duration = Duration::from_millis(500);
@@ -29,6 +31,7 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
     logs: Mutex<HashMap<TenantId, Arc<Log>>>,
+    permits: Arc<Permits>,
     /// When the node last checked which logs it reads. Locked during a round, so that one runs at a time.
     round: tokio::sync::Mutex<Option<Duration>>,
 }
@@ -83,6 +86,7 @@ impl Shared {
         let logs: Vec<_> = self.webhooks.logs.lock().drain().map(|(_, log)| log).collect();
         for log in logs {
             self.dispatch.log_signals().remove(log.tenant);
+            log.close();
             if let Some(config) = log.config() {
                 self.note_webhooks(&log, &config).await?;
             }
@@ -138,7 +142,9 @@ impl Shared {
     /// Stops reading a log.
     pub(crate) fn stop_reading(&self, tenant: TenantId) {
         self.dispatch.log_signals().remove(tenant);
-        self.webhooks.logs.lock().remove(&tenant);
+        if let Some(log) = self.webhooks.logs.lock().remove(&tenant) {
+            log.close();
+        }
     }
 
     async fn give_up(&self, log: &Log) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_core::webhooks::{Target, sign};
+use nuncio_core::webhooks::{INACTIVE, NOT_SELECTED, Target, Targets, sign};
 use nuncio_domain::{Entropy, EventId, Timestamp, webhook::DeliveryStatus};
 use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use nuncio_net::{FetchLimits, Response};
@@ -36,34 +36,47 @@ const AGAIN: [Duration; 8] = [
 const GIVE_UP: Duration = Duration::from_secs(5 * 86_400);
 
 impl Shared {
-    /// Posts the deliveries that are ready, unless the node is stopping.
+    /// Posts the deliveries that are ready, as far as there are permits, unless the node is stopping or may have lost the log.
     pub(super) fn start_posts(self: &Arc<Self>, log: &Arc<Log>) {
-        if self.dispatch.is_stopping() {
+        if self.dispatch.accepting().is_none() {
             return;
         }
         let now = self.ids.clock.monotonic();
         let mut inner = log.inner.lock();
-        let keys: Vec<WebhookOwner> = inner.endpoints.keys().copied().collect();
-        for key in keys {
-            while let Some(task) = inner.endpoints.get_mut(&key).and_then(|endpoint| endpoint.pop(now)) {
-                let flight = Flight { delivery: task.delivery.clone(), position: task.position, since: task.since };
-                inner.flights.insert(task.delivery.id, flight);
-                let (shared, log, working) = (Arc::clone(self), Arc::clone(log), self.tracker.begin());
-                self.runtime.spawn(async move {
-                    let _working = working;
-                    shared.post(&log, task.delivery, task.body).await;
-                });
+        while let Some(key) = inner.next_endpoint(now) {
+            let Some(permit) = self.webhooks.permits.take(log.tenant) else { return };
+            let Some(task) = inner.endpoints.get_mut(&key).and_then(|endpoint| endpoint.pop(now)) else { return };
+            let flight = Flight { delivery: task.delivery.clone(), position: task.position, since: task.since };
+            inner.flights.insert(task.delivery.id, flight);
+            let (shared, log, working) = (Arc::clone(self), Arc::clone(log), self.tracker.begin());
+            self.runtime.spawn(async move {
+                let _working = working;
+                shared.post(&log, task.delivery, task.body).await;
+                drop(permit);
+                shared.start_waiting(&log);
+            });
+        }
+    }
+
+    /// Posts what waited for the permit that a post of `log` released: environments that wait for one go first.
+    fn start_waiting(self: &Arc<Self>, log: &Arc<Log>) {
+        while let Some(tenant) = self.webhooks.permits.next_waiting() {
+            let other = self.webhooks.logs.lock().get(&tenant).cloned();
+            if let Some(other) = other {
+                self.start_posts(&other);
             }
         }
+        self.start_posts(log);
     }
 
     async fn post(self: &Arc<Self>, log: &Arc<Log>, mut delivery: Delivery, body: Vec<u8>) {
         let config = log.config();
-        let target =
-            config.as_ref().and_then(|c| c.targets.find(delivery.sender)).filter(|target| !is_of_earlier_webhook(&delivery, target));
-        let Some(target) = target else {
-            self.record_outcome(log, abandoned(delivery, self.ids.clock.now()), None, None);
-            return;
+        let target = match config.as_ref().map_or(Err(INACTIVE), |config| target_of(&config.targets, &delivery)) {
+            Ok(target) => target,
+            Err(reason) => {
+                self.record_outcome(log, abandoned(delivery, reason, self.ids.clock.now()), None, None);
+                return;
+            }
         };
         let at = self.ids.clock.now();
         delivery.url.clone_from(&target.url);
@@ -85,7 +98,6 @@ impl Shared {
             .increment(1);
         let delivery = evaluated(delivery, tried, self.ids.clock.now(), &*self.ids.entropy);
         self.record_outcome(log, delivery, Some(target), status);
-        self.start_posts(log);
     }
 
     /// Posts a signed event.
@@ -112,16 +124,16 @@ impl Shared {
         let mut inner = log.inner.lock();
         let position = inner.flights.remove(&delivery.id).and_then(|flight| flight.position);
         let (key, resource) = (delivery.sender, delivery.resource);
-        // An abandoned delivery, which has no target, frees its line and says nothing against the endpoint.
-        let arrived = delivery.status != DeliveryStatus::Failed && (target.is_none() || is_success(status));
         let holds = delivery.status == DeliveryStatus::Failed && delivery.tries < HOLDING_TRIES;
         inner.write(delivery, position);
         let endpoint = inner.endpoints.entry(key).or_default();
-        if arrived {
-            endpoint.succeeded(resource);
-        } else {
-            let back = endpoint.failed(resource, holds, monotonic);
-            inner.put_off(back, now);
+        match target {
+            None => endpoint.skipped(resource),
+            Some(_) if is_success(status) => endpoint.succeeded(resource),
+            Some(_) => {
+                let back = endpoint.failed(resource, holds, is_down(status), monotonic);
+                inner.put_off(back, now);
+            }
         }
         if let Some(note) = target.and_then(|target| note(target, inner.notes.get(&key), status, now)) {
             inner.notes.insert(key, note);
@@ -190,10 +202,22 @@ fn shown(answer: &[u8]) -> String {
     text
 }
 
+/// Returns the webhook that a delivery is posted to, or why it is abandoned.
+pub(super) fn target_of<'a>(targets: &'a Targets, delivery: &Delivery) -> std::result::Result<&'a Target, &'static str> {
+    let target = targets.find(delivery.sender).filter(|target| !is_of_earlier_webhook(delivery, target)).ok_or(INACTIVE)?;
+    // Who replays a delivery wants it, whatever the webhook selects now.
+    if target.wants(delivery.event_type) || delivery.replays > 0 { Ok(target) } else { Err(NOT_SELECTED) }
+}
+
 /// Returns whether a delivery that is retried was first tried before its webhook existed: that was another one, deleted meanwhile.
 fn is_of_earlier_webhook(delivery: &Delivery, target: &Target) -> bool {
     let first = delivery.attempts.len().checked_sub(usize::from(delivery.tries.unsigned_abs()));
     first.and_then(|first| delivery.attempts.get(first)).is_some_and(|tried| tried.at < target.created_at)
+}
+
+/// Returns whether an endpoint seems to be down or overloaded. Any other response shows that it works, even if it rejects the event.
+fn is_down(status: Option<u16>) -> bool {
+    status.is_none_or(|status| status == 429 || status >= 500)
 }
 
 fn is_success(status: Option<u16>) -> bool {

@@ -221,11 +221,7 @@ async fn test(world: &World, whose: &Whose, json: bool) -> anyhow::Result<Outcom
 async fn tried(world: &World, id: &str) -> anyhow::Result<Value> {
     let started = Instant::now();
     loop {
-        let delivery = match world.get(&format!("{}/{id}", DELIVERIES.path), &[]).await {
-            // The server has stored the event, and has not begun to deliver it.
-            Err(error) if error.is_not_found() => json!({"id": id, "status": "pending"}),
-            answer => lists::unwrapped(answer?),
-        };
+        let delivery = lists::unwrapped(world.get(&format!("{}/{id}", DELIVERIES.path), &[]).await?);
         if last_attempt(&delivery).is_some() || started.elapsed() > PATIENCE {
             return Ok(delivery);
         }

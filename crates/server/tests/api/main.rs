@@ -91,6 +91,7 @@ mod validation;
 mod webhook;
 mod webhooks;
 mod webhooks_edges;
+mod webhooks_faults;
 
 /// Formats JSON for snapshots.
 fn pretty(value: &serde_json::Value) -> String {

@@ -284,7 +284,9 @@ async fn what_waits_for_a_webhook_that_is_switched_off_is_dead_at_once() {
     app.drain().await;
     app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"webhookActive": false}))).await.expect(200);
     let all = app.get("/v1/webhooks/deliveries").await.expect(200).json();
-    assert_eq!((&all["items"][0]["status"], all["items"][0].get("nextAttemptAt")), (&json!("dead"), None), "{all}");
+    let dead = &all["items"][0];
+    assert_eq!((&dead["status"], dead.get("nextAttemptAt")), (&json!("dead"), None), "{all}");
+    assert_eq!(dead["reason"], "the webhook was removed or switched off", "{all}");
 }
 
 /// What waited for a webhook is dropped after it was deleted, in steps that a crash or the caller can interrupt.

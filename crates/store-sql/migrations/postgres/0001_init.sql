@@ -329,6 +329,8 @@ CREATE TABLE deliveries (
     tries       SMALLINT NOT NULL,
     due_at      BIGINT,
     attempts    TEXT COLLATE "C" NOT NULL,
+    reason      TEXT COLLATE "C",
+    replays     SMALLINT NOT NULL,
     updated_at  BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, id)
 );

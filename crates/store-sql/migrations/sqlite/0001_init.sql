@@ -323,6 +323,8 @@ CREATE TABLE deliveries (
     tries       INTEGER NOT NULL,
     due_at      INTEGER,
     attempts    TEXT NOT NULL,
+    reason      TEXT,
+    replays     INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, id)
 ) STRICT;

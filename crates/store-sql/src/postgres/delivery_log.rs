@@ -10,19 +10,22 @@ use super::message_batch::column;
 use crate::SqlxResult as _;
 use crate::row::json;
 
+/// What was read before a replay does not undo it.
 const PUT_DELIVERIES: &str = r"
     INSERT INTO deliveries AS d (tenant_id, id, sender_id, event_id, event_type, kind, resource_id,
-        sequence, url, status, tries, due_at, attempts, updated_at)
+        sequence, url, status, tries, due_at, attempts, reason, replays, updated_at)
     SELECT $1, u.*
     FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::smallint[], $7::uuid[], $8::bigint[],
-        $9::text[], $10::smallint[], $11::smallint[], $12::bigint[], $13::text[], $14::bigint[]) AS u
+        $9::text[], $10::smallint[], $11::smallint[], $12::bigint[], $13::text[], $14::text[], $15::smallint[],
+        $16::bigint[]) AS u
     ON CONFLICT (tenant_id, id) DO UPDATE SET
         url = excluded.url,
-        status = excluded.status,
-        tries = excluded.tries,
-        due_at = excluded.due_at,
         attempts = excluded.attempts,
-        updated_at = excluded.updated_at
+        status = CASE WHEN d.replays = excluded.replays THEN excluded.status ELSE d.status END,
+        tries = CASE WHEN d.replays = excluded.replays THEN excluded.tries ELSE d.tries END,
+        due_at = CASE WHEN d.replays = excluded.replays THEN excluded.due_at ELSE d.due_at END,
+        reason = CASE WHEN d.replays = excluded.replays THEN excluded.reason ELSE d.reason END,
+        updated_at = CASE WHEN d.replays = excluded.replays THEN excluded.updated_at ELSE d.updated_at END
     WHERE d.status <> 2 OR excluded.status = 2";
 
 const FENCE: &str = "SELECT fence FROM webhook_cursors WHERE tenant_id = $1 AND fence = $2 FOR UPDATE";
@@ -82,6 +85,8 @@ pub(super) async fn log_deliveries(pool: &PgPool, log: &DeliveryLog) -> Result<b
             .bind(column(rows, |d| d.tries))
             .bind(column(rows, |d| d.due_at.map(Timestamp::millis)))
             .bind(attempts)
+            .bind(column(rows, |d| d.reason.as_deref()))
+            .bind(column(rows, |d| d.replays))
             .bind(column(rows, |d| d.updated_at.millis()))
             .execute(&mut *tx)
             .await

@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use super::query::{Condition, List, all, any_of, is, of_tenant};
 use super::{Columns, Db, Record, SqlTx, dialect};
-use crate::row::corrupt;
+use crate::row::{corrupt, json};
 
 const COLUMNS: &str = r"
     id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at,
-    attempts, updated_at";
+    attempts, reason, replays, updated_at";
 
 impl Record for Delivery {
     const TABLE: &'static str = "deliveries";
@@ -37,6 +37,8 @@ impl Record for Delivery {
             tries: row.get("tries")?,
             due_at: row.get("due_at")?,
             attempts: row.json("attempts")?,
+            reason: row.get("reason")?,
+            replays: row.get("replays")?,
             updated_at: row.get("updated_at")?,
         })
     }
@@ -54,6 +56,15 @@ fn key(sender: Option<SenderId>) -> Uuid {
 
 fn of(key: Uuid) -> Option<SenderId> {
     (!key.is_nil()).then(|| SenderId::from_uuid(key))
+}
+
+fn push_types(query: &mut QueryBuilder<Db>, types: &[EventType]) {
+    query.push("event_type IN (");
+    let mut list = query.separated(", ");
+    for event_type in types {
+        list.push_bind(event_type.as_str());
+    }
+    query.push(")");
 }
 
 #[async_trait]
@@ -190,6 +201,34 @@ impl DeliveryRepo for SqlTx {
         self.column(query.build()).await
     }
 
+    async fn insert_delivery(&mut self, tenant: TenantId, delivery: &Delivery) -> Result<()> {
+        self.write(sql!(
+            r"
+                INSERT INTO deliveries (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence,
+                    url, status, tries, due_at, attempts, reason, replays, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+            [
+                tenant,
+                delivery.id,
+                key(delivery.sender),
+                delivery.event,
+                delivery.event_type.as_str(),
+                delivery.kind,
+                delivery.resource,
+                delivery.sequence,
+                &delivery.url,
+                delivery.status,
+                delivery.tries,
+                delivery.due_at,
+                json(&delivery.attempts)?,
+                delivery.reason.as_deref(),
+                delivery.replays,
+                delivery.updated_at,
+            ]
+        ))
+        .await
+    }
+
     async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>> {
         let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
@@ -213,45 +252,44 @@ impl DeliveryRepo for SqlTx {
         }
         if !filter.event_type.is_empty() {
             let types = filter.event_type.clone();
-            conditions.push(Box::new(move |query| {
-                query.push("event_type IN (");
-                let mut list = query.separated(", ");
-                for event_type in &types {
-                    list.push_bind(event_type.as_str());
-                }
-                query.push(")");
-            }));
+            conditions.push(Box::new(move |query| push_types(query, &types)));
         }
         let list = List { joined: None, columns: COLUMNS, table: "deliveries", id: "id", streams, filter: all(conditions) };
         self.page(list, page).await
     }
 
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool> {
+        // `replays` starts again before it is too large: only whether it has changed matters.
         self.changes(sql!(
             r"
                 UPDATE deliveries
-                SET status = 1, tries = 0, due_at = $3, updated_at = $3
+                SET status = 1, tries = 0, due_at = $3, reason = NULL, replays = (replays + 1) % 32768, updated_at = $3
                 WHERE tenant_id = $1 AND id = $2",
             [tenant, id, now]
         ))
         .await
     }
 
-    async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64> {
-        self.run(sql!(
-            r"
-                UPDATE deliveries
-                SET status = 4, due_at = NULL, updated_at = $3
-                WHERE tenant_id = $1
-                  AND id IN (
-                      SELECT id
-                      FROM deliveries
-                      WHERE tenant_id = $1 AND sender_id = $2 AND due_at IS NOT NULL AND updated_at <= $3
-                      ORDER BY due_at
-                      LIMIT $4
-                  )",
-            [tenant, key(sender), now, limit]
-        ))
-        .await
+    async fn drop_deliveries(
+        &mut self,
+        tenant: TenantId,
+        sender: Option<SenderId>,
+        kept: &[EventType],
+        reason: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64> {
+        let mut query = QueryBuilder::<Db>::new("UPDATE deliveries SET status = 4, due_at = NULL, reason = ");
+        query.push_bind(reason.to_owned()).push(", updated_at = ").push_bind(now.millis());
+        query.push(" WHERE tenant_id = ").push_bind(tenant.0);
+        query.push(" AND id IN (SELECT id FROM deliveries WHERE tenant_id = ").push_bind(tenant.0);
+        query.push(" AND sender_id = ").push_bind(key(sender));
+        query.push(" AND due_at IS NOT NULL AND updated_at <= ").push_bind(now.millis());
+        if !kept.is_empty() {
+            query.push(" AND NOT ");
+            push_types(&mut query, kept);
+        }
+        query.push(" ORDER BY due_at LIMIT ").push_bind(i64::from(limit)).push(")");
+        self.run(query.build()).await
     }
 }

@@ -160,6 +160,8 @@ pub(crate) async fn what_endpoints_answered_is_forgotten(h: &Harness) {
             tries: 2,
             due_at: None,
             attempts: vec![DeliveryTry { body: None, ..answered.clone() }, answered],
+            reason: None,
+            replays: 0,
             updated_at: crate::harness::START,
         }
     };

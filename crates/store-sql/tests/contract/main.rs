@@ -197,6 +197,7 @@ cases! {
             deliveries_wait_for_earlier_ones_of_their_resource,
             due_deliveries_are_found_among_many,
             a_delivered_delivery_stays_delivered,
+            a_replay_is_not_undone_by_what_was_read_before,
         }
         events {
             what_happened_to_a_resource_is_told_in_order,

@@ -61,6 +61,8 @@ pub(crate) fn delivery(n: u128, resource: u128, sequence: i64) -> Delivery {
         tries: 0,
         due_at: Some(START),
         attempts: Vec::new(),
+        reason: None,
+        replays: 0,
         updated_at: START,
     }
 }
@@ -143,14 +145,17 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
     assert_eq!(known, [failed.id]);
     drop(tx);
     let mut tx = h.store.begin().await.unwrap();
-    assert_eq!(tx.drop_deliveries(tenant, None, before, 2).await.unwrap(), 0, "they came later");
-    assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 2);
-    assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 1);
+    assert_eq!(tx.drop_deliveries(tenant, None, &[], "gone", before, 2).await.unwrap(), 0, "they came later");
+    let kept = [EventType::MessageSent, EventType::MessageRead];
+    assert_eq!(tx.drop_deliveries(tenant, None, &kept, "gone", START, 2).await.unwrap(), 0, "all are of these types");
+    assert_eq!(tx.drop_deliveries(tenant, None, &kept[1..], "gone", START, 2).await.unwrap(), 2);
+    assert_eq!(tx.drop_deliveries(tenant, None, &[], "gone", START, 2).await.unwrap(), 1);
     assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), []);
     assert_eq!(tx.next_delivery_at(tenant, None, before).await.unwrap(), None);
     let page = PageRequest::newest(10);
     let dead = DeliveryFilter { status: vec![DeliveryStatus::Dead], ..DeliveryFilter::default() };
-    assert_eq!(tx.list_deliveries(tenant, &dead, page).await.unwrap().items.len(), 3);
+    let dead = tx.list_deliveries(tenant, &dead, page).await.unwrap().items;
+    assert_eq!(dead.iter().map(|delivery| delivery.reason.as_deref()).collect::<Vec<_>>(), [Some("gone"); 3]);
 }
 
 /// PostgreSQL plans this before it has statistics of the table. The plan must not read all that wait for each of them.
@@ -196,4 +201,28 @@ pub(crate) async fn a_delivered_delivery_stays_delivered(h: &Harness) {
     assert!(!tx.replay_delivery(h.other.tenant, delivered.id, START).await.unwrap());
     let again = tx.find_delivery(tenant, delivered.id).await.unwrap().unwrap();
     assert_eq!((again.status, again.tries, again.due_at, again.attempts.len()), (DeliveryStatus::Pending, 0, Some(START), 1));
+}
+
+pub(crate) async fn a_replay_is_not_undone_by_what_was_read_before(h: &Harness) {
+    let (tenant, tried) = (h.world.tenant, |ms| DeliveryTry { at: START, status: Some(500), ms, error: None, body: None });
+    let dead = Delivery { status: DeliveryStatus::Dead, tries: 9, due_at: None, reason: Some("gone".to_owned()), ..delivery(1, 1, 1) };
+    let mut tx = h.store.begin().await.unwrap();
+    tx.insert_delivery(tenant, &dead).await.unwrap();
+    assert_eq!(tx.find_delivery(tenant, dead.id).await.unwrap().as_ref(), Some(&dead));
+    let later = START.plus(MINUTE);
+    assert!(tx.replay_delivery(tenant, dead.id, later).await.unwrap());
+    tx.commit().await.unwrap();
+    let replayed = Delivery { due_at: Some(later), replays: 1, updated_at: later, ..delivery(1, 1, 1) };
+    let found = async || h.read().await.find_delivery(tenant, dead.id).await.unwrap().unwrap();
+    assert_eq!(found().await, replayed);
+    // Results of tries that began before.
+    for (ms, status) in [(1, DeliveryStatus::Failed), (2, DeliveryStatus::Dead), (3, DeliveryStatus::Delivered)] {
+        let url = format!("https://a.example/{ms}");
+        let result = Delivery { status, tries: 3, due_at: None, attempts: vec![tried(ms)], url: url.clone(), ..dead.clone() };
+        log(h, vec![result], None, 0).await;
+        assert_eq!(found().await, Delivery { attempts: vec![tried(ms)], url, ..replayed.clone() });
+    }
+    let result = Delivery { status: DeliveryStatus::Delivered, tries: 0, due_at: None, attempts: vec![tried(4)], ..replayed };
+    log(h, vec![result.clone()], None, 0).await;
+    assert_eq!(found().await, result);
 }

@@ -10,17 +10,19 @@ use super::super::rusqlite_error as failed;
 use super::Statements;
 use crate::row::json;
 
+/// What was read before a replay does not undo it.
 const PUT_DELIVERY: &str = r"
     INSERT INTO deliveries (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence,
-        url, status, tries, due_at, attempts, updated_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+        url, status, tries, due_at, attempts, reason, replays, updated_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
     ON CONFLICT (tenant_id, id) DO UPDATE SET
         url = excluded.url,
-        status = excluded.status,
-        tries = excluded.tries,
-        due_at = excluded.due_at,
         attempts = excluded.attempts,
-        updated_at = excluded.updated_at
+        status = CASE WHEN deliveries.replays = excluded.replays THEN excluded.status ELSE deliveries.status END,
+        tries = CASE WHEN deliveries.replays = excluded.replays THEN excluded.tries ELSE deliveries.tries END,
+        due_at = CASE WHEN deliveries.replays = excluded.replays THEN excluded.due_at ELSE deliveries.due_at END,
+        reason = CASE WHEN deliveries.replays = excluded.replays THEN excluded.reason ELSE deliveries.reason END,
+        updated_at = CASE WHEN deliveries.replays = excluded.replays THEN excluded.updated_at ELSE deliveries.updated_at END
     WHERE deliveries.status <> 2 OR excluded.status = 2";
 
 const IS_FENCE_CURRENT: &str = "SELECT 1 FROM webhook_cursors WHERE tenant_id = ?1 AND fence = ?2";
@@ -58,6 +60,8 @@ pub(in crate::sqlite) fn log_deliveries(sql: &mut Statements<'_>, log: &Delivery
             delivery.tries,
             delivery.due_at.map(Timestamp::millis),
             json(&delivery.attempts)?,
+            delivery.reason,
+            delivery.replays,
             delivery.updated_at.millis(),
         ])
         .map_err(failed)?;
