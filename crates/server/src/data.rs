@@ -268,22 +268,25 @@ fn tighten(path: &Path) {
 }
 
 /// Writes a file readable by its owner only, and syncs it before renaming it into place.
+///
+/// # Errors
+///
+/// Names the file. What it held before stays.
 pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(&temporary)
-        .with_context(|| temporary.display().to_string())?;
+    let written = write_by(&temporary, path, text);
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written.with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn write_by(temporary: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&temporary, path)?;
-    if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+    std::fs::rename(temporary, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]
@@ -313,6 +316,16 @@ mod tests {
             assert!(shown.contains(said) && shown.ends_with(error), "{shown}");
         }
         assert_eq!(advised(anyhow!("disk full")).to_string(), "disk full");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named_and_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("address");
+        std::fs::create_dir(&path).expect("a folder in its place");
+        let error = write_private(&path, "127.0.0.1:8025").expect_err("it is a folder");
+        assert!(format!("{error:#}").starts_with(&format!("{} cannot be written: ", path.display())), "{error:#}");
+        assert!(!folder.path().join("address.new").exists());
     }
 
     #[test]

@@ -66,8 +66,11 @@ impl Server {
             Some(listener) => Some(MailListener::open(&node, &config.email, listener).await?),
             None => None,
         };
-        if lock.is_some() {
-            write_private(&data.file(ADDRESS), &address.to_string())?;
+        // Only commands in this folder read it; a full disk must not keep the server from starting.
+        if lock.is_some()
+            && let Err(error) = write_private(&data.file(ADDRESS), &address.to_string())
+        {
+            tracing::warn!(error = %format_args!("{error:#}"), "failed to write address; commands in this folder need --server");
         }
         let loops = tokio::spawn({
             let node = node.clone();
@@ -244,6 +247,8 @@ mod tests {
         let mut config = Config::default();
         folder.path().join("data").clone_into(&mut config.storage.data);
         "127.0.0.1:0".clone_into(&mut config.server.listen);
+        // Takes the place of the address, which cannot be written then: that is no reason not to start.
+        std::fs::create_dir_all(config.storage.data.join(ADDRESS)).expect("a folder");
         let server = Server::start(&config).await.expect("it starts");
         assert!(server.has_failed().now_or_never().is_none());
         server.loops.abort();

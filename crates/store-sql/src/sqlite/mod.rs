@@ -250,8 +250,18 @@ impl Store for SqliteStore {
         if answer != "ok" {
             advice.push(format!("{}: the file is damaged ({answer}); restore it from a copy", self.file.path.display()));
         }
+        let folder = self.file.path.parent().unwrap_or(&self.file.path);
+        advice.extend(rustix::fs::statvfs(folder).ok().and_then(|disk| scarce(folder, disk.f_bavail.saturating_mul(disk.f_frsize))));
         Ok(advice)
     }
+}
+
+/// Free bytes of a disk below which the operator should know.
+const SCARCE: u64 = 256_000_000;
+
+fn scarce(folder: &Path, free: u64) -> Option<String> {
+    let text = || format!("{}: the disk has {} MB free; messages are rejected when it is full", folder.display(), free / 1_000_000);
+    (free < SCARCE).then(text)
 }
 
 /// After a failed sync it is unknown what is stored, and a second sync would claim success: the process ends so that nothing
@@ -289,6 +299,13 @@ fn rusqlite_error(error: rusqlite::Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_with_little_room_is_reported() {
+        assert_eq!(scarce(Path::new("data"), 1 << 40), None);
+        assert_eq!(scarce(Path::new("data"), 0).unwrap(), "data: the disk has 0 MB free; messages are rejected when it is full");
+        assert!(scarce(Path::new("data"), 12_345_678).unwrap().contains(" 12 MB "));
+    }
 
     const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
 
