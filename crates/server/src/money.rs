@@ -2,6 +2,7 @@
 
 use nuncio_core::Core;
 use nuncio_core::billing::BalanceView;
+use nuncio_domain::config::Project;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::{Error, Micros, ProjectId, Result, TenantId, Timestamp};
 use serde_json::json;
@@ -16,19 +17,28 @@ pub(crate) async fn prices_import(core: &Core, project: Option<ProjectId>, csv: 
     Ok(CommandOutput::new(json!({"imported": count}), text))
 }
 
-pub(crate) async fn prices_list(core: &Core, project: Option<ProjectId>) -> Result<CommandOutput> {
-    let prices = core.billing().list_prices(project).await?;
-    let json = prices.iter().map(|p| {
-        json!({"channel": p.channel, "country": p.country, "unit": p.unit, "provider": p.cost.provider, "fee": p.cost.fee,
-            "effectiveFrom": p.effective_from})
+/// Lists the prices of a project, which take precedence, and with `general` those of all projects too.
+pub(crate) async fn prices_list(core: &Core, project: &Project, general: bool) -> Result<CommandOutput> {
+    let of_project = core.billing().list_prices(Some(project.id)).await?;
+    let of_all = if general { core.billing().list_prices(None).await? } else { Vec::new() };
+    let prices = || of_project.iter().map(|price| (Some(project), price)).chain(of_all.iter().map(|price| (None, price)));
+    let json = prices().map(|(of, p)| {
+        json!({"project": of.map(|of| of.id), "channel": p.channel, "country": p.country, "unit": p.unit, "provider": p.cost.provider,
+            "fee": p.cost.fee, "effectiveFrom": p.effective_from})
     });
-    let rows = prices.iter().map(|p| {
+    let rows = prices().map(|(of, p)| {
         let (provider, fee) = (p.cost.provider.to_string(), p.cost.fee.to_string());
         let from = if p.effective_from == Timestamp::default() { "always".to_owned() } else { p.effective_from.to_string() };
-        vec![p.channel.to_string(), p.country.to_string(), p.unit.to_string(), provider, fee, from]
+        let of = of.map_or_else(|| "all".to_owned(), |of| of.name.clone());
+        vec![of, p.channel.to_string(), p.country.to_string(), p.unit.to_string(), provider, fee, from]
     });
-    let table = Table::new(&["CHANNEL", "COUNTRY", "UNIT", "PROVIDER", "FEE", "EFFECTIVE FROM"]).with(rows);
-    Ok(CommandOutput::list(json.collect(), table, "no prices: nothing is charged; import some with `nuncio prices import FILE.csv`"))
+    let table = Table::new(&["PROJECT", "CHANNEL", "COUNTRY", "UNIT", "PROVIDER", "FEE", "EFFECTIVE FROM"]).with(rows);
+    let none = if general {
+        "no prices: nothing is charged; import some with `nuncio prices import FILE.csv`"
+    } else {
+        "no prices for this project only; `nuncio prices list` shows those of all projects"
+    };
+    Ok(CommandOutput::list(json.collect(), table, none))
 }
 
 pub(crate) fn balance(balance: &Balance) -> CommandOutput {

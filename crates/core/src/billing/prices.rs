@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::Billing;
 use crate::base::Change;
+use crate::base::csv::records;
 
 /// Columns of a price file, in any order. The last one is optional.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
@@ -20,7 +21,7 @@ impl Billing<'_> {
         Ok(self.inner.store.read().await?.list_prices(project).await?)
     }
 
-    /// Imports a price file: comma-separated, with a header line. Reports all invalid lines, and then writes nothing.
+    /// Imports a price file: CSV with a header line. Reports all invalid lines, and then writes nothing.
     pub async fn import_prices(&self, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<usize> {
         let prices = parse(csv)?;
         let mut tx = self.inner.store.begin().await?;
@@ -38,8 +39,8 @@ impl Billing<'_> {
 
 /// Parses a price file.
 fn parse(csv: &str) -> Result<Vec<Price>> {
-    let mut lines = csv.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let names = lines.next().map(|(_, line)| fields(line)).unwrap_or_default();
+    let mut rows = records(csv.as_bytes())?.into_iter();
+    let names = rows.next().map(|(_, names)| names).unwrap_or_default();
     let columns = COLUMNS.map(|wanted| names.iter().position(|name| name == wanted));
     let known = names.iter().all(|name| COLUMNS.contains(&name.as_str()));
     if !known || columns[..5].iter().any(Option::is_none) || names.iter().collect::<BTreeSet<_>>().len() != names.len() {
@@ -47,9 +48,8 @@ fn parse(csv: &str) -> Result<Vec<Price>> {
         return Err(Error::field("line 1", message));
     }
     let (mut prices, mut errors, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for (n, line) in lines {
-        let path = format!("line {}", n + 1);
-        let values = fields(line);
+    for (line, values) in rows {
+        let path = format!("line {line}");
         if values.len() != names.len() {
             errors.push(FieldError::new(path, format!("has {} fields; the first line has {}", values.len(), names.len())));
             continue;
@@ -64,11 +64,6 @@ fn parse(csv: &str) -> Result<Vec<Price>> {
         }
     }
     if errors.is_empty() { Ok(prices) } else { Err(Error::invalid(errors)) }
-}
-
-/// Splits a line. No value contains a comma, so quotes are just removed.
-fn fields(line: &str) -> Vec<String> {
-    line.split(',').map(|field| field.trim().trim_matches('"').trim().to_owned()).collect()
 }
 
 fn price([channel, country, unit, provider, fee, from]: [&str; 6]) -> Result<Price, Vec<String>> {
@@ -141,5 +136,8 @@ mod tests {
         let cost = Cost { fee: Micros(5_000), provider: Micros(30_000) };
         let effective_from = Timestamp::default();
         assert_eq!(prices, [Price { channel: Channel::Sms, country: "ES".into(), effective_from, unit: Unit::Segment, cost }]);
+        assert_eq!(parse("fee;provider;unit;country;channel\n0.005;0.03;segment;ES;sms\n").unwrap(), prices);
+        let error = parse("fee,provider,unit,country,channel\n\"0,005\",0.03,segment,ES,sms\n").unwrap_err();
+        assert!(error.to_string().contains("fee is \"0,005\"; must be an amount of US dollars"), "{error}");
     }
 }

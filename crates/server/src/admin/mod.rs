@@ -240,7 +240,7 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::HeldList => crate::doctor::held(core).await,
         Command::HeldResolve { id, all, action } => crate::doctor::resolve(core, id.as_deref(), all, action).await,
         Command::PricesImport { csv, own, replace } => money::prices_import(core, own.then_some(project.id), &csv, replace).await,
-        Command::PricesList { own } => money::prices_list(core, own.then_some(project.id)).await,
+        Command::PricesList { own } => money::prices_list(core, &project, !own).await,
         Command::BalanceShow { env } => Ok(money::balance(&core.billing().balance(project.tenant(env)).await?)),
         Command::BalanceAdd { env, amount, reference } => {
             money::balance_add(core, project.tenant(env), &amount, reference.as_deref()).await

@@ -10,7 +10,7 @@ pub(super) enum PricesAction {
     /// Import a CSV file with the columns channel,country,unit,provider,fee,effective_from, in US dollars per segment, message or minute.
     /// A line replaces the price of the same channel, country and date.
     Import {
-        /// The file; - for standard input.
+        /// The file, separated by commas, semicolons or tabs; - for standard input.
         file: String,
         /// For this project only; such prices take precedence over the general ones.
         #[arg(long)]
@@ -19,7 +19,7 @@ pub(super) enum PricesAction {
         #[arg(long)]
         replace: bool,
     },
-    /// List prices.
+    /// List the prices of the project, and those of all projects.
     List {
         /// Only those of the project.
         #[arg(long)]

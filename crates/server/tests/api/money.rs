@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use nuncio::admin::{self, Command, CommandOutput, Request};
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::message::{Direction, Message};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Channel, Micros};
+use nuncio_domain::{Channel, Micros, ProjectId};
 use nuncio_store::MessageFilter;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
@@ -316,6 +317,35 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     assert_eq!(faults.as_array().map(Vec::len), Some(2), "{faults}");
     assert!(faults[1]["message"].as_str().is_some_and(|message| message.contains("write GB")), "{faults}");
     assert_eq!(app.node.core.billing().list_prices(None).await.expect("a list").len(), 6, "nothing of a bad file is taken over");
+}
+
+#[tokio::test]
+async fn the_list_of_prices_has_those_of_the_project_too() {
+    let app = TestApp::start().await;
+    let list = async |own: bool| {
+        let request = Request { project: None, command: Command::PricesList { own } };
+        admin::run(&app.node.core, request).await.expect("a list")
+    };
+    assert!(list(false).await.text.starts_with("no prices: nothing is charged"));
+    let import = async |project: Option<ProjectId>, price: &str| {
+        let file = format!("channel,country,unit,provider,fee\nsms,*,segment,{price},0\n");
+        app.node.core.billing().import_prices(project, &file, false).await.expect("prices");
+    };
+    import(Some(app.project.id), "0.5").await;
+    for (own, expected) in [(false, vec![json!(app.project.id)]), (true, vec![json!(app.project.id)])] {
+        let listed = list(own).await;
+        assert_eq!(projects(&listed), expected);
+        assert_eq!(listed.table.expect("a table").rows[0][..2], [app.project.name.as_str(), "sms"]);
+    }
+    import(None, "0.1").await;
+    assert_eq!(projects(&list(false).await), [json!(app.project.id), Value::Null]);
+    assert_eq!(projects(&list(true).await), [json!(app.project.id)]);
+    app.node.core.billing().import_prices(Some(app.project.id), "channel,country,unit,provider,fee\n", true).await.expect("none");
+    assert!(list(true).await.text.starts_with("no prices for this project only"));
+}
+
+fn projects(listed: &CommandOutput) -> Vec<Value> {
+    listed.json.as_array().expect("a list").iter().map(|price| price["project"].clone()).collect()
 }
 
 // holds: messages.dry_run, messages.segments
