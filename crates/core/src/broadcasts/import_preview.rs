@@ -7,7 +7,7 @@ use nuncio_domain::{Permission, Result};
 use super::Broadcasts;
 use super::import::{ImportContacts, columns};
 use super::import_rows::{Columns, named};
-use crate::base::csv::records;
+use crate::base::csv::first_records;
 use crate::base::{Caller, parse_id};
 
 /// Bytes of the file that are parsed.
@@ -55,7 +55,7 @@ impl Broadcasts<'_> {
         let columns = columns(&broadcast, template.as_ref(), asked)?;
         // The last line may be incomplete.
         let end = if head.len() < HEAD { head.len() } else { head.iter().rposition(|byte| *byte == b'\n').unwrap_or(head.len()) };
-        let mut rows = records(&head[..end])?.into_iter().map(|(_, cells)| cells);
+        let mut rows = first_records(&head[..end])?.into_iter().map(|(_, cells)| cells);
         let named = uses(&columns, &rows.next().unwrap_or_default())?;
         let rows: Vec<Vec<String>> = rows.take(ROWS).collect();
         let filled: BTreeSet<&String> =

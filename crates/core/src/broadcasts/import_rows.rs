@@ -7,7 +7,7 @@ use nuncio_domain::{Error, Result};
 use serde_json::Value;
 
 use super::command::NewContact;
-use crate::base::csv::delimiter;
+use crate::base::csv::{UNCLOSED, delimiter};
 
 /// Default names of the recipient column, in order of preference.
 const RECIPIENT: &[&str] = &[
@@ -140,7 +140,7 @@ impl Csv {
     fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         if self.reader.is_some() {
-            self.records(piece, &mut rows)?;
+            self.records(piece, false, &mut rows)?;
         } else {
             self.head.extend_from_slice(piece);
             if !last && !self.head.contains(&b'\n') && self.head.len() < ROW {
@@ -149,10 +149,12 @@ impl Csv {
             let head = std::mem::take(&mut self.head);
             let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
             self.reader = Some(ReaderBuilder::new().delimiter(delimiter(head)).build());
-            self.records(head, &mut rows)?;
+            self.records(head, false, &mut rows)?;
         }
         if last {
-            self.records(&[], &mut rows)?;
+            // Ends any row but one within quotation marks.
+            self.records(b"\n", false, &mut rows)?;
+            self.records(&[], true, &mut rows)?;
             if self.names.is_none() {
                 return Err(Error::field("body", "is empty; the first line must name the columns"));
             }
@@ -160,10 +162,9 @@ impl Csv {
         Ok(rows)
     }
 
-    /// Parses records; empty input ends the file.
-    fn records(&mut self, mut input: &[u8], rows: &mut Vec<Row>) -> Result<()> {
+    /// Parses records; with `last`, the input is empty and the file ends.
+    fn records(&mut self, mut input: &[u8], last: bool, rows: &mut Vec<Row>) -> Result<()> {
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
-        let last = input.is_empty();
         loop {
             if !self.within {
                 let blank = input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
@@ -191,6 +192,10 @@ impl Csv {
                     return Err(Error::field("body", format!("line {}: the row has more than {CELLS} cells", self.line)));
                 }
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::Record if last && self.names.is_none() => {
+                    return Err(Error::field("body", format!("line {} {UNCLOSED}", self.line)));
+                }
+                ReadRecordResult::Record if last => rows.push((self.line, Err(UNCLOSED.to_owned()))),
                 ReadRecordResult::Record => {
                     rows.extend(self.record(self.line)?);
                     (self.filled, self.within) = ((0, 0), false);
@@ -348,6 +353,16 @@ mod tests {
                 (6, Err("has 1 cells; the header row has 3".to_owned())),
             ]
         );
+    }
+
+    #[test]
+    fn a_quotation_mark_that_is_not_closed_rejects_its_row() {
+        let rows = read(Format::Csv, &using(&["name"]), "phone,name\n1,\"a\"\n2,\"b\n3,c\n");
+        assert_eq!(rows, [(2, Ok("1{\"name\": \"a\"}".to_owned())), (3, Err(UNCLOSED.to_owned()))]);
+        let rows = read(Format::Csv, &using(&["name"]), "phone,name\n1,\"a\"");
+        assert_eq!(rows, [(2, Ok("1{\"name\": \"a\"}".to_owned()))]);
+        let unclosed = Rows::new(Format::Csv, using(&[])).read(b"\"phone,name\n1,a\n", true).expect_err("no columns");
+        assert!(unclosed.message().contains(UNCLOSED), "{unclosed}");
     }
 
     #[test]

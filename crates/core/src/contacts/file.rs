@@ -1,6 +1,6 @@
 //! Exports and imports contacts as CSV, one contact per row. Reads NDJSON too.
 
-use nuncio_domain::{Channel, Error, ErrorCode, Permission, Result, address};
+use nuncio_domain::{Channel, ContactId, Error, ErrorCode, Permission, Result, address};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -12,13 +12,17 @@ use crate::base::{Caller, Core};
 /// Maximum number of rows of an import.
 pub const ROWS: usize = 5_000;
 /// Header line of an export.
-pub const HEAD: &str = "id,name,phone,email,whatsapp,telegram,instagram,country,metadata\r\n";
-/// Columns of the name.
-const NAMES: [&str; 4] = ["name", "displayname", "display name", "display_name"];
+pub const HEAD: &str = "id,name,phone,email,whatsapp,telegram,instagram,voice,country,metadata\r\n";
+/// The column of the name, and its other names.
+const NAME: &str = "name";
+const NAMES: [&str; 4] = [NAME, "displayname", "display name", "display_name"];
 /// The column of all metadata as a JSON object.
 const METADATA: &str = "metadata";
-/// Exported columns that an import ignores.
-const IGNORED: [&str; 2] = ["id", "country"];
+/// Exported columns that an import ignores in exported rows.
+const ID: &str = "id";
+const COUNTRY: &str = "country";
+/// The column of numbers that are only called. Other programs write there whether somebody agreed to calls.
+const VOICE: &str = "voice";
 
 /// A row of a file: its line, and what it says or why it is rejected.
 pub type FileRow<T> = (u64, std::result::Result<T, String>);
@@ -113,7 +117,7 @@ fn in_columns(error: &Error, channels: &[Channel]) -> String {
     let column = match item.and_then(|item| channels.get(item)) {
         Some(Channel::Sms) => "phone",
         Some(channel) => channel.as_str(),
-        None if path == "displayName" => "name",
+        None if path == "displayName" => NAME,
         None => path,
     };
     format!("{column} {message}")
@@ -135,26 +139,21 @@ impl ContactFile {
 /// Returns the row of a contact, given as its JSON, below [`HEAD`].
 pub fn csv_line(contact: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let of = |channels: &[&str]| {
-        let mut found: Vec<&str> = Vec::new();
-        for channel in contact["channels"].as_array().into_iter().flatten() {
-            let identifier = channel["identifier"].as_str().unwrap_or_default();
-            if channels.contains(&channel["channel"].as_str().unwrap_or_default()) && !found.contains(&identifier) {
-                found.push(identifier);
-            }
-        }
-        found.join("; ")
+    let of = |wanted: Channel| {
+        let channels = contact["channels"].as_array().into_iter().flatten().filter(|channel| channel["channel"] == wanted.as_str());
+        channels.filter_map(|channel| channel["identifier"].as_str()).collect::<Vec<_>>().join("; ")
     };
     let name = if contact["displayName"].is_string() { &contact["displayName"] } else { &contact["profileName"] };
     let has_metadata = contact["metadata"].as_object().is_some_and(|metadata| !metadata.is_empty());
     let cells = [
         text(&contact["id"]),
         text(name),
-        of(&["sms", "voice"]),
-        of(&["email"]),
-        of(&["whatsapp"]),
-        of(&["telegram"]),
-        of(&["instagram"]),
+        of(Channel::Sms),
+        of(Channel::Email),
+        of(Channel::Whatsapp),
+        of(Channel::Telegram),
+        of(Channel::Instagram),
+        of(Channel::Voice),
         text(&contact["countryCode"]),
         if has_metadata { contact["metadata"].to_string() } else { String::new() },
     ];
@@ -165,12 +164,12 @@ pub fn csv_line(contact: &Value) -> String {
 /// national format. Fails if no column has addresses.
 pub fn read_csv(file: &[u8], countries: &[String]) -> Result<Vec<FileRow<CreateContact>>> {
     let mut rows = records(file)?.into_iter();
-    let head: Vec<String> = rows.next().map(|(_, cells)| cells.into_iter().map(known_in_small_letters).collect()).unwrap_or_default();
+    let head: Vec<String> = rows.next().map(|(_, cells)| cells.into_iter().map(known).collect()).unwrap_or_default();
     // Spreadsheets add columns without a name.
-    let is_own = |column: &str| !column.is_empty() && channel_of(column).is_none() && !IGNORED.contains(&column);
+    let is_own = |column: &str| !column.is_empty() && channel_of(column).is_none();
     let is_twice = |(at, column): &(usize, &String)| is_own(column) && head[..*at].contains(column);
     if let Some((at, twice)) = head.iter().enumerate().find(is_twice) {
-        return Err(Error::field("file", format!("has two columns named {twice:?} in its first line, the second at {}", at + 1)));
+        return Err(Error::field("file", format!("has two columns for {twice:?} in its first line, the second at {}", at + 1)));
     }
     if !head.iter().any(|column| channel_of(column).is_some()) {
         let message = "has no column named phone, email, whatsapp, telegram or instagram in its first line";
@@ -193,9 +192,16 @@ pub fn read_ndjson(text: &str, countries: &[String]) -> Vec<FileRow<CreateContac
 /// Reads a value per line; empty lines are skipped.
 pub(super) fn json_lines<T: DeserializeOwned>(text: &str) -> Vec<FileRow<T>> {
     let lines = text.trim_start_matches('\u{feff}').lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    lines
-        .map(|(line, number)| (number, serde_json::from_str(line).map_err(|error| error.to_string().replace(" at line 1 ", " at "))))
-        .collect()
+    lines.map(|(line, number)| (number, json_line(line))).collect()
+}
+
+fn json_line<T: DeserializeOwned>(line: &str) -> std::result::Result<T, String> {
+    let shown = |error: serde_json::Error| error.to_string().replace(" at line 1 ", " at ");
+    let value: Value = serde_json::from_str(line).map_err(|error| format!("is not JSON: {}", shown(error)))?;
+    if !value.is_object() {
+        return Err("is not a JSON object".to_owned());
+    }
+    serde_json::from_str(line).map_err(shown)
 }
 
 /// Returns an identifier as a person typed it: a phone number in E.164 form, others unchanged.
@@ -218,18 +224,26 @@ pub(super) fn channel_of(column: &str) -> Option<Channel> {
     match column {
         "phone" | "phone_number" | "phonenumber" | "phone number" | "mobile" | "msisdn" | "tel" | "telephone" => Some(Channel::Sms),
         "email" | "e-mail" | "mail" => Some(Channel::Email),
-        // In exports of other programs, columns named sms and voice say whether somebody agreed to these.
+        // In exports of other programs, a column named sms says whether somebody agreed to these.
         "whatsapp" | "telegram" | "instagram" => Channel::parse(column),
         _ => None,
     }
 }
 
-/// Returns a column's name in small letters if it is one of ours. Others become metadata, whose names keep their letters.
-fn known_in_small_letters(column: String) -> String {
+/// Returns the usual name of a column that is one of ours. Others become metadata, whose names keep their letters.
+fn known(column: String) -> String {
     let small = column.to_lowercase();
-    let is_known =
-        channel_of(&small).is_some() || NAMES.contains(&small.as_str()) || small == METADATA || IGNORED.contains(&small.as_str());
-    if is_known { small } else { column }
+    match small.as_str() {
+        name if NAMES.contains(&name) => NAME.to_owned(),
+        name if name == METADATA || channel_of(name).is_some() => small,
+        _ => column,
+    }
+}
+
+/// Returns the numbers of a cell of [`VOICE`], or `None` if it has no number.
+fn voice(cell: &str, countries: &[String]) -> Option<std::result::Result<Vec<String>, String>> {
+    let numbers: std::result::Result<Vec<String>, String> = entries(cell).map(|entry| typed(Channel::Voice, entry, countries)).collect();
+    Some(numbers).filter(|numbers| numbers.is_ok() || cell.starts_with('+'))
 }
 
 fn read(head: &[String], cells: &[String], countries: &[String]) -> std::result::Result<CreateContact, String> {
@@ -238,23 +252,25 @@ fn read(head: &[String], cells: &[String], countries: &[String]) -> std::result:
     }
     let mut command = CreateContact { channels: Vec::new(), display_name: None, metadata: None };
     let mut metadata = Map::new();
-    for (column, cell) in
-        head.iter().zip(cells).map(|(column, cell)| (column.as_str(), unquoted(cell))).filter(|(_, cell)| !cell.is_empty())
-    {
-        match (channel_of(column), column) {
-            (Some(channel), _) => {
-                for entry in entries(cell) {
-                    let identifier = typed(channel, entry, countries)?;
-                    command.channels.push(ContactChannelIn { channel, identifier, country_code: None, label: None, is_primary: None });
-                }
+    let row = || head.iter().map(String::as_str).zip(cells.iter().map(|cell| unquoted(cell))).filter(|(_, cell)| !cell.is_empty());
+    let is_exported = row().any(|(column, cell)| column == ID && cell.parse::<ContactId>().is_ok());
+    let channel = |channel, identifier| ContactChannelIn { channel, identifier, country_code: None, label: None, is_primary: None };
+    for (column, cell) in row() {
+        if let Some(of_column) = channel_of(column) {
+            for entry in entries(cell) {
+                command.channels.push(channel(of_column, typed(of_column, entry, countries)?));
             }
-            (None, name) if NAMES.contains(&name) => command.display_name = Some(cell.to_owned()),
-            (None, METADATA) => match serde_json::from_str(cell) {
+            continue;
+        }
+        match (column, column.eq_ignore_ascii_case(VOICE).then(|| voice(cell, countries)).flatten()) {
+            (_, Some(numbers)) => command.channels.extend(numbers?.into_iter().map(|number| channel(Channel::Voice, number))),
+            (NAME, _) => command.display_name = Some(cell.to_owned()),
+            (METADATA, _) => match serde_json::from_str(cell) {
                 Ok(Value::Object(members)) => metadata.extend(members),
                 _ => return Err(format!("metadata is {cell:?}; must be a JSON object")),
             },
-            (None, other) if IGNORED.contains(&other) => {}
-            (None, other) => drop(metadata.insert(other.to_owned(), cell.into())),
+            (ID | COUNTRY, _) if is_exported => {}
+            (other, _) => drop(metadata.insert(other.to_owned(), cell.into())),
         }
     }
     command.metadata = (!metadata.is_empty()).then_some(metadata);

@@ -48,7 +48,7 @@ pub(super) fn form(who: &SignedIn, said: &Said) -> Markup {
             form class="body" method="post" enctype="multipart/form-data" action="/contacts" {
                 (form_key(who))
                 (countries.show(&said.faults))
-                (file_field("CSV file", ".csv,.tsv,.txt", &format!("The first line names the columns: name, phone, email, whatsapp, telegram, instagram. Others become metadata. At most {} rows. No messages are sent.", figure(ROWS as u64)), &said.faults))
+                (file_field("CSV file", ".csv,.tsv,.txt", &format!("The first line names the columns: name, phone, email, whatsapp, telegram, instagram, voice. Others become metadata. At most {} rows. No messages are sent.", figure(ROWS as u64)), &said.faults))
                 div class="row" { button class="btn" { "Add people" } }
             }
         }

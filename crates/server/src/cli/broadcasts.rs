@@ -59,7 +59,7 @@ pub(super) enum BroadcastsAction {
         #[command(flatten)]
         content: Content,
     },
-    /// Add recipients from a file to a draft. Repeat the command to resume an interrupted import.
+    /// Add recipients from a file to a draft. Repeat the command to resume an interrupted import. The exit code is 1 if rows are rejected.
     Import {
         /// The broadcast.
         id: String,
@@ -241,7 +241,7 @@ impl BroadcastsAction {
                 let (world, _) = lists::find(&worlds, &BROADCASTS, &id).await?;
                 let query = [("recipient", recipient), ("countries", countries), ("columns", columns)];
                 let query = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-                import(ImportFile { world: world.clone(), broadcast: id, file, query }, json).await?;
+                return import(ImportFile { world: world.clone(), broadcast: id, file, query }, json).await;
             }
             Self::Select { id, metadata, countries, channel, variables } => {
                 let body = json!({"metadata": pairs(&metadata, false)?, "countries": countries, "channel": channel,

@@ -117,8 +117,8 @@ pub(super) struct Which {
 }
 
 const IMPORT: &str = "\
-Columns: name; phone, email, whatsapp, telegram, instagram (several values in a cell are separated by semicolons); metadata (a JSON object). All \
-others become metadata. NDJSON: a body of POST /v1/contacts per line.
+Columns: name; phone, email, whatsapp, telegram, instagram, voice (several values in a cell are separated by semicolons); metadata (a JSON object). All \
+others become metadata, except id and country of an export. NDJSON: a body of POST /v1/contacts per line.
 
 Rejected rows are shown with line and reason, and all others are added; the exit code is then 1.
 

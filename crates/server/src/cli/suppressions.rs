@@ -1,11 +1,12 @@
 //! `nuncio suppressions`.
 
+use anyhow::bail;
 use clap::Subcommand;
 use nuncio_core::contacts::file::FileRow;
 use nuncio_core::contacts::suppression_file as file;
 use nuncio_core::suppressions::CreateSuppression;
-use nuncio_domain::Channel;
 use nuncio_domain::contact::SuppressionReason;
+use nuncio_domain::{Channel, SuppressionId};
 use reqwest::Method;
 
 use super::input::ImportOf;
@@ -105,6 +106,9 @@ impl SuppressionsAction {
                 return files::import_suppressions(&at.world()?, rows.into_iter().map(complete).collect(), json).await;
             }
             Self::Export => files::export(&at.world()?, SUPPRESSIONS.path, &EXPORT, json).await?,
+            Self::Remove { id } if id.parse::<SuppressionId>().is_err() => {
+                bail!("{id:?} is not the ID of a suppression; give its ID (sup_…), which `nuncio suppressions list` shows")
+            }
             Self::Remove { id } => lists::remove(&at.worlds()?, &format!("/v1/suppressions/{id}"), json).await?,
         }
         Ok(Outcome::Sent)

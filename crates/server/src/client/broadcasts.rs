@@ -16,8 +16,8 @@ use super::{World, say, say_json};
 /// Between two requests for the progress of a broadcast.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Imports a file of recipients.
-pub(crate) async fn import(import: ImportFile, json: bool) -> anyhow::Result<()> {
+/// Imports a file of recipients. Fails if rows were rejected, also by an earlier import of the file.
+pub(crate) async fn import(import: ImportFile, json: bool) -> anyhow::Result<Outcome> {
     let length = std::fs::metadata(&import.file).with_context(|| import.file.display().to_string())?.len();
     let style = ProgressStyle::with_template("{bar:40} {percent}% {bytes}/{total_bytes} {eta}")?;
     // It is drawn on a terminal only.
@@ -25,13 +25,16 @@ pub(crate) async fn import(import: ImportFile, json: bool) -> anyhow::Result<()>
     let shown = bar.clone();
     let answer = import.send(move |sent| shown.set_position(sent)).await;
     bar.finish_and_clear();
-    let answer = answer?;
+    let mut answer = answer?;
+    if answer["errors"].is_null() {
+        answer["errors"] = Value::Array(Vec::new());
+    }
     if json {
         say_json(&answer)
     } else {
         say(line::escaped(&summary(&answer)))
     };
-    Ok(())
+    Ok(if answer["invalid"] == 0 { Outcome::Sent } else { Outcome::Failed })
 }
 
 /// Follows a broadcast until it ends or a person has to decide about it.

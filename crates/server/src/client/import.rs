@@ -104,6 +104,10 @@ pub fn summary(answer: &Value) -> String {
         number("invalid"),
         number("suppressed")
     );
+    let earlier = number("invalid").saturating_sub(answer["errors"].as_array().map_or(0, Vec::len) as u64);
+    if number("resumedAfter") > 0 && earlier > 0 {
+        out += &format!("\n{earlier} rejected rows were shown by an earlier import; import a file with these corrected");
+    }
     out + &wrong_rows(answer)
 }
 

@@ -1,9 +1,11 @@
 //! `nuncio send`: sends one message on any channel, and follows it.
 
+use std::fmt::Display;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::line;
@@ -125,10 +127,11 @@ pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> any
         Ok(mut answer) => answer["message"].take(),
         // This key sent it before; that is what a repeated command is for.
         Err(CallError::Refused { mut body, .. }) if body["code"] == "idempotency_conflict" => body["message"].take(),
-        Err(CallError::Unreachable { server, why, .. }) => {
-            let advice = format!("; to try again without sending twice, add --idempotency-key {key}");
+        Err(CallError::Unreachable { server, why, advice }) => {
+            let advice = format!("{advice}; to try again without sending twice, add --idempotency-key {key}");
             return Err(CallError::Unreachable { server, why, advice }.into());
         }
+        Err(CallError::Refused { body, .. }) if body["code"] == "idempotency_key_reused" => bail!("{}", reused(&body)),
         Err(error) => return Err(error.into()),
     };
     let later = sent["status"] == "scheduled";
@@ -145,6 +148,15 @@ pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> any
         say(line::escaped(&format!("  will be sent at {at}; `nuncio messages follow {id}` follows it then")));
     }
     Ok(Outcome::Sent)
+}
+
+/// The refusal of a key that sent another message, with that message.
+fn reused(body: &Value) -> String {
+    let (why, message) = (body["error"]["message"].as_str().unwrap_or_default(), &body["message"]);
+    match (message["id"].as_str(), message["status"].as_str()) {
+        (Some(id), Some(status)) => format!("{why}: {id}, {status}"),
+        _ => why.to_owned(),
+    }
 }
 
 fn with_sender(request: reqwest::RequestBuilder, message: &NewMessage) -> reqwest::RequestBuilder {
@@ -188,12 +200,21 @@ fn attachment(path: &Path) -> anyhow::Result<Value> {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+    text(path.display(), std::fs::read(path))
 }
 
 /// The text of a file, or of standard input.
 pub(crate) fn read_input(file: &str) -> anyhow::Result<String> {
-    if file == "-" { Ok(std::io::read_to_string(std::io::stdin())?) } else { read(Path::new(file)) }
+    if file != "-" {
+        return read(Path::new(file));
+    }
+    let mut bytes = Vec::new();
+    text("standard input", std::io::stdin().read_to_end(&mut bytes).map(|_| bytes))
+}
+
+fn text(name: impl Display, bytes: std::io::Result<Vec<u8>>) -> anyhow::Result<String> {
+    let bytes = bytes.with_context(|| name.to_string())?;
+    String::from_utf8(bytes).map_err(|_| anyhow!("{name}: is not UTF-8; save it as UTF-8"))
 }
 
 /// An object of what was given as name=value; with `from_files`, `name=@FILE` reads the value from a file.

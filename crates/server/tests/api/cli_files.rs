@@ -76,6 +76,23 @@ async fn what_cannot_be_imported_says_why() {
     let with = |key: &str| format!("contacts import people.csv --key {key}");
     let missing = run(&terminal, &format!("contacts import nowhere.csv --key {}", app.test_key)).await.expect(1);
     assert!(missing.err.starts_with("nuncio: nowhere.csv: "), "{missing:?}");
+    std::fs::write(terminal.home.path().join("latin.csv"), b"email,name\nana@example.org,Bego\xf1a\n").expect("a file");
+    write(&terminal, "open.csv", "email,name\nana@example.org,\"Ana\nbo@example.org,Bo\n");
+    for (file, why) in [
+        ("contacts import latin.csv", "latin.csv: is not UTF-8; save it as UTF-8"),
+        ("suppressions import latin.csv", "latin.csv: is not UTF-8; save it as UTF-8"),
+        ("prices import latin.csv --data none", "latin.csv: is not UTF-8; save it as UTF-8"),
+        ("contacts import open.csv", "open.csv: line 2 has a quotation mark that is not closed"),
+    ] {
+        let key = if file.contains("--data") { String::new() } else { format!(" --key {}", app.test_key) };
+        let refused = run(&terminal, &format!("{file}{key}")).await.expect(1);
+        assert_eq!(refused.err, format!("nuncio: {why}\n"), "{file}");
+    }
+    write(&terminal, "lines.ndjson", "email\n[1]\n{\"channels\": 1}\n");
+    let rows = run(&terminal, &format!("contacts import lines.ndjson --json --key {}", app.test_key)).await.expect(1).json();
+    let reason = |n: usize| rows["errors"][n]["reason"].as_str().expect("a reason");
+    assert!(reason(0).starts_with("is not JSON: ") && reason(1) == "is not a JSON object", "{rows}");
+    assert!(reason(2).starts_with("invalid type"), "{rows}");
     let none = run(&terminal, &format!("contacts import none.csv --key {}", app.test_key)).await.expect(1);
     assert!(none.err.starts_with("nuncio: none.csv: has no column named phone, email"), "{none:?}");
     // The first keys of two nodes are equal here.
@@ -107,19 +124,26 @@ async fn contacts_move_to_another_environment_by_a_file() {
     .await
     .expect(0);
     run(&terminal, "contacts create --env test --channel telegram=1234567").await.expect(0);
+    run(&terminal, "contacts create --env test --channel voice=+34600111223 --name Eva").await.expect(0);
     let needs = run(&terminal, "contacts export").await.expect(1);
     assert!(needs.err.contains("set --env live or --env test"), "{needs:?}");
     let csv = run(&terminal, "contacts export --env test").await.expect(0).out;
-    assert!(csv.starts_with("id,name,phone,email,whatsapp,telegram,instagram,country,metadata\r\n"), "{csv}");
-    assert!(csv.contains(",,,,,1234567,,,\r\n") && csv.contains(",\"Ana,=1\",+34600111222,ana@example.org,,,,ES,\"{\"\"plan\"\""), "{csv}");
+    assert!(csv.starts_with("id,name,phone,email,whatsapp,telegram,instagram,voice,country,metadata\r\n"), "{csv}");
+    assert!(
+        csv.contains(",,,,,1234567,,,,\r\n") && csv.contains(",\"Ana,=1\",+34600111222,ana@example.org,,,,,ES,\"{\"\"plan\"\""),
+        "{csv}"
+    );
     let ndjson = run(&terminal, "contacts export --env test --json").await.expect(0).out;
-    for (name, text, added) in [("all.csv", &csv, 2), ("all.ndjson", &ndjson, 0)] {
+    for (name, text, added) in [("all.csv", &csv, 3), ("all.ndjson", &ndjson, 0)] {
         write(&terminal, name, text);
         let answer = run(&terminal, &format!("contacts import {name} --env live --json")).await.expect(0).json();
-        assert_eq!(counts(&answer), [&json!(2), &json!(added), &json!(2 - added), &json!(0)], "{name}: {answer}");
+        assert_eq!(counts(&answer), [&json!(3), &json!(added), &json!(3 - added), &json!(0)], "{name}: {answer}");
     }
     let moved = run(&terminal, "contacts list --env live --name Ana --json").await.expect(0).json();
     assert_eq!((&moved[0]["metadata"], &moved[0]["primaryEmail"]), (&json!({"plan": "pro"}), &json!("ana@example.org")), "{moved}");
+    let called = run(&terminal, "contacts list --env live --name Eva --json").await.expect(0).json();
+    let channels = called[0]["channels"].as_array().expect("channels");
+    assert_eq!((channels.len(), &channels[0]["channel"]), (1, &json!("voice")), "only called, and no text: {called}");
 }
 
 // holds: cli.files
@@ -139,6 +163,8 @@ async fn suppressions_are_imported_once_and_exported() {
     assert!(said.out.contains("\nline 4: channel is \"pigeon\"; must be one of sms, "), "{said:?}");
 
     run(&terminal, "suppressions add 1234567 --channel telegram --reason complaint").await.expect(0);
+    let no_id = run(&terminal, "suppressions remove +34600111222").await.expect(1);
+    assert!(no_id.err.contains("give its ID (sup_…), which `nuncio suppressions list` shows"), "{no_id:?}");
     let csv = run(&terminal, "suppressions export").await.expect(0).out;
     assert!(csv.starts_with("identifier,channel,reason,senderId,source,createdAt\r\n") && csv.matches("\r\n").count() == 6, "{csv}");
     assert!(csv.contains("\r\n1234567,telegram,complaint,,") && csv.contains("\r\n+34600111222,,opt_out,,"), "{csv}");

@@ -520,12 +520,16 @@ async fn columns_of_a_file_that_become_metadata_keep_their_letters() {
     assert_eq!((imported.added, imported.errors.len()), (1, 0), "{imported:?}");
     let contact = app.get("/v1/contacts?metadata[Plan]=A").await.expect(200).json()["items"][0].clone();
     assert_eq!((&contact["displayName"], &contact["metadata"]), (&json!("Ada"), &json!({"Plan": "A", "plan": "B"})), "{contact}");
-    let imported = import("phone,,,id,id\n+34600111223,,,1,2\n").await.expect("a spreadsheet's empty columns");
+    let imported = import("phone,,,id,country\n+34600111223,,,17,Spain\n").await.expect("a spreadsheet's empty columns");
     assert_eq!((imported.added, imported.errors.len()), (1, 0), "{imported:?}");
+    let contact = app.get("/v1/contacts?metadata[id]=17").await.expect(200).json()["items"][0].clone();
+    assert_eq!(contact["metadata"], json!({"id": "17", "country": "Spain"}), "of another program: {contact}");
     let imported = import("phone,sms,Voice\n+34600111224,yes,no\n").await.expect("what they agreed to, of another program");
     assert_eq!((imported.added, imported.errors.len()), (1, 0), "{imported:?}");
     let contact = app.get("/v1/contacts?metadata[sms]=yes").await.expect(200).json()["items"][0].clone();
     assert_eq!(contact["metadata"], json!({"sms": "yes", "Voice": "no"}), "{contact}");
-    let refused = import("phone,Plan,Plan\n+34600111222,A,B\n").await.expect_err("which of them?");
-    assert!(format!("{refused:?}").contains("two columns named"), "{refused:?}");
+    for (head, twice) in [("phone,Plan,Plan", "Plan"), ("phone,name,displayName", "name")] {
+        let refused = import(&format!("{head}\n+34600111222,A,B\n")).await.expect_err("which of them?");
+        assert!(format!("{refused:?}").contains(&format!("two columns for {twice:?}").escape_debug().to_string()), "{refused:?}");
+    }
 }
