@@ -72,7 +72,8 @@ impl<'a> Settings<'a> {
             let known: Vec<_> = self.fields.iter().filter(|field| field.secret == secret).map(|field| field.name).collect();
             for name in map.keys().filter(|name| !known.contains(&name.as_str())) {
                 let prefix = if secret { "secrets" } else { "settings" };
-                let why = format!("is not a known name; known names are {}", known.join(", "));
+                let names = if known.is_empty() { "there are none".to_owned() } else { format!("known names are {}", known.join(", ")) };
+                let why = format!("is not a known name; {names}");
                 self.errors.push(FieldError::new(format!("{prefix}.{name}"), why));
             }
         }

@@ -34,6 +34,13 @@ impl Timestamp {
         chrono::DateTime::parse_from_rfc3339(text).map(|t| Self(t.timestamp_millis())).map_err(|_| InvalidTimestamp)
     }
 
+    /// Parses a bound of a range of timestamps: the first one at or after the time.
+    pub fn parse_bound(text: &str) -> Result<Self, InvalidTimestamp> {
+        let time = chrono::DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
+        let is_between = time.timestamp_subsec_nanos() % 1_000_000 != 0;
+        Ok(Self(time.timestamp_millis() + i64::from(is_between)))
+    }
+
     /// Returns the time this much later; saturates at the end of the range.
     #[must_use]
     pub const fn plus(self, by: Duration) -> Self {

@@ -41,9 +41,9 @@ pub(crate) fn lenient(headers: &HeaderMap) -> bool {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let mut names = preferences.map(|preference| preference.split(';').next().unwrap_or_default());
     names.any(|preference| {
-        preference
-            .split_once('=')
-            .is_some_and(|(name, value)| name.trim().eq_ignore_ascii_case("handling") && value.trim().trim_matches('"') == "lenient")
+        preference.split_once('=').is_some_and(|(name, value)| {
+            name.trim().eq_ignore_ascii_case("handling") && value.trim().trim_matches('"').eq_ignore_ascii_case("lenient")
+        })
     })
 }
 
@@ -100,6 +100,7 @@ mod tests {
             ("handling=lenient", true),
             ("respond-async, Handling = lenient; why=x", true),
             ("handling=\"lenient\"", true),
+            ("Handling=Lenient", true),
             ("handling=strict", false),
             ("lenient", false),
         ] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::Audit;
-use crate::base::{Caller, UseCase, list, list::Listed};
+use crate::base::{Caller, UseCase, audit, list, list::Listed};
 
 /// A change.
 #[serde_with::skip_serializing_none]
@@ -103,7 +103,7 @@ impl Audit<'_> {
         let filter = Filter {
             actor: list::part(asked.actor.as_deref(), "query.actor", &mut errors),
             resource: list::part(asked.resource_id.as_deref(), "query.resourceId", &mut errors),
-            kind: list::part(asked.resource_type.as_deref(), "query.resourceType", &mut errors),
+            kind: list::one_of(asked.resource_type.as_deref(), audit::KINDS, "query.resourceType", &mut errors),
         };
         let listing = self.listing(caller.tenant, &format!("audit-log?{filter:?}"), &range, errors)?;
         let page = self.inner.store.read().await?.list_audit_entries(caller.tenant, &filter, listing.page).await?;

@@ -19,6 +19,11 @@ tokio::task_local! {
     static ACT: Act;
 }
 
+/// Types of resources whose changes are recorded.
+pub(crate) const KINDS: &[&str] = &[
+    "api_key", "balance", "broadcast", "connection", "contact", "delivery", "inventory", "invitation", "mail_domain", "message", "person",
+    "phone_number", "prices", "project", "review_policy", "sender", "storage_quota", "suppression", "template", "webhook",
+];
 /// Maximum length of a recorded text, in characters.
 const TEXT: usize = 500;
 /// Placeholder for a value that is not recorded.
@@ -96,6 +101,7 @@ pub(crate) struct Change {
 impl Change {
     /// Describes `verb` on a resource, named by its id, or by its name if it has no id.
     pub(crate) fn new(kind: &'static str, verb: &'static str, resource: impl ToString) -> Self {
+        debug_assert!(KINDS.contains(&kind), "{kind} must be one of KINDS");
         let resource = if is_in_act() { resource.to_string() } else { String::new() };
         Self { kind, verb, resource, by: None, before: None, after: None }
     }

@@ -45,6 +45,16 @@ pub(crate) fn words<T: Copy + Ord + std::fmt::Display>(
     found
 }
 
+/// Parses one of these names.
+pub(crate) fn one_of(text: Option<&str>, all: &[&str], path: &str, errors: &mut Vec<FieldError>) -> Option<String> {
+    let text = text?;
+    if !all.contains(&text) {
+        let shown: String = text.chars().take(64).collect();
+        errors.push(FieldError::new(path, format!("{shown:?} is not one of {}", all.join(", "))));
+    }
+    Some(text.to_owned())
+}
+
 /// Parses an id in a query; a malformed one is a field error.
 pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &str, errors: &mut Vec<FieldError>) -> Option<T> {
     let text = text?;
@@ -73,10 +83,10 @@ pub(crate) fn metadata(asked: &BTreeMap<String, String>, path: &str, errors: &mu
     asked.clone()
 }
 
-/// Parses a time in a query.
+/// Parses a time in a query, a bound of times in milliseconds.
 pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<Timestamp> {
     let text = text?;
-    match Timestamp::parse(text) {
+    match Timestamp::parse_bound(text) {
         Ok(at) => Some(at),
         Err(error) => {
             // An unencoded plus sign arrives as a space.

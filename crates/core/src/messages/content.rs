@@ -57,6 +57,10 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
             errors.push(FieldError::new(format!("content.{name}"), format!("messageType {message_type} does not use this field")));
         }
     }
+    // Providers get -0.0 as a text, such as "-0".
+    for degrees in [&mut given.latitude, &mut given.longitude].into_iter().flatten() {
+        *degrees += 0.0;
+    }
     values(given, errors);
     if message_type == MessageType::Reaction {
         emoji("content.emoji", given.emoji.as_deref().unwrap_or_default(), errors);

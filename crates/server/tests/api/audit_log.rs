@@ -92,6 +92,9 @@ async fn a_key_reads_the_log_of_its_environment() {
             let refused = app.get(&format!("/v1/audit-log?{query}")).await.expect(400).json();
             assert_eq!(refused["details"]["errors"][0]["path"], path, "{refused}");
         }
+        let unknown = app.get("/v1/audit-log?resourceType=nope").await.expect(400).json();
+        let message = unknown["details"]["errors"][0]["message"].as_str().expect("a message");
+        assert!(message.starts_with("\"nope\" is not one of api_key, balance, broadcast, "), "{message}");
         app.get("/v1/audit-log?who=me").await.expect(400);
     }
 }

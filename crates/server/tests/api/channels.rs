@@ -118,6 +118,8 @@ async fn in_the_test_world_everything_is_simulated() {
     let path = format!("{sender}/channels/email");
     let refused = app.request("PUT", &path, Some(smtp(json!({})))).await.expect(400).json();
     assert_eq!(refused["details"]["errors"][0]["path"], "kind");
+    let refused = app.request("PUT", &path, Some(json!({"kind": "sim", "secrets": {"a": "b"}}))).await.expect(400).json();
+    assert_eq!(refused["details"]["errors"][0], json!({"path": "secrets.a", "message": "is not a known name; there are none"}));
     app.request("DELETE", &path, None).await.expect(204);
     let mail = json!({"to": "a@example.org", "subject": "s", "text": "x"});
     assert_eq!(app.post("/v1/messages", mail.clone()).await.expect(400).json()["code"], "sender_not_configured");

@@ -113,6 +113,10 @@ async fn every_list_takes_a_span_of_time() {
             let at = text(&created);
             assert!(ids(&app, &format!("{path}?since={at}")).await.contains(&all[0]), "{path}: `since` is inclusive, by what is shown");
             assert!(!ids(&app, &format!("{path}?until={at}")).await.contains(&all[0]), "{path}: `until` is exclusive, by what is shown");
+            // Finer than what is shown: the newest was created before it.
+            let finer = at.replace('Z', "001Z");
+            assert!(!ids(&app, &format!("{path}?since={finer}")).await.contains(&all[0]), "{path}: created before {finer}");
+            assert!(ids(&app, &format!("{path}?until={finer}")).await.contains(&all[0]), "{path}: created before {finer}");
             let refused = app.get(&format!("{path}?since=yesterday")).await.expect(400).json();
             assert_eq!(refused["details"]["errors"][0]["path"], "query.since", "{path}");
             let unencoded = app.get(&format!("{path}?since=2026-01-01T00:00:00+01:00")).await.expect(400).json();
