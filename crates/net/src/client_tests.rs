@@ -133,6 +133,20 @@ async fn what_was_never_connected_did_not_leave() {
     }
 }
 
+#[tokio::test]
+async fn a_server_without_tls_is_reported_as_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+    let error = client().request(Method::GET, &url, HeaderMap::new(), Vec::new(), LIMITS).await.unwrap_err();
+    assert_eq!(error, FetchError::Unreachable("127.0.0.1: it does not speak TLS; use http://".to_owned()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_large_body_has_more_time() {
     // A server that takes the connection and then neither reads nor responds.

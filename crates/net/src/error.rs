@@ -89,8 +89,14 @@ fn in_words(cause: &(dyn Error + 'static)) -> String {
         Some(rustls::Error::InvalidCertificate(CertificateError::Other(other))) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             "its TLS certificate is self-signed".to_owned()
         }
-        _ => cause.to_string(),
+        _ => explained(&cause.to_string()),
     }
+}
+
+/// Explains what an error of the TLS library means, if its words do not say it.
+#[must_use]
+pub fn explained(why: &str) -> String {
+    if why.contains("InvalidContentType") { "it does not speak TLS; use http://".to_owned() } else { why.to_owned() }
 }
 
 /// The HTTP client could not be set up, for example because the system has no root certificates.

@@ -10,7 +10,7 @@ mod lookups;
 mod network;
 
 pub use client::{Client, FetchLimits, Fetched, Opened, Response, upload_time};
-pub use error::{FetchError, SetupError};
+pub use error::{FetchError, SetupError, explained};
 pub use guard::{GuardPolicy, Refused};
 pub use network::Network;
 pub use reqwest::{Method, StatusCode, header};

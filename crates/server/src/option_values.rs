@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use nuncio_domain::{Channel, Timestamp};
+use reqwest::Url;
 use serde_json::{Map, Value};
 
 /// One of these names.
@@ -22,6 +23,21 @@ pub(crate) fn count() -> RangedU64ValueParser<usize> {
 /// A time, which stays as it was written.
 pub(crate) fn time(text: &str) -> Result<String, String> {
     Timestamp::parse(text).map(|_| text.to_owned()).map_err(|_| "must be a time such as 2027-01-31T09:30:00Z".to_owned())
+}
+
+/// The URL of a server.
+pub(crate) fn web(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    url.ok_or_else(|| "must be a URL such as http://127.0.0.1:8025".to_owned())
+}
+
+/// The URL of a node, without the path of the API.
+pub(crate) fn node(text: &str) -> Result<Url, String> {
+    let url = web(text)?;
+    if url.path().trim_end_matches('/').ends_with("/v1") {
+        return Err("must be the URL of the node, such as http://127.0.0.1:8025, without /v1".to_owned());
+    }
+    Ok(url)
 }
 
 /// A pair, which stays as it was written.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use nuncio_core::Act;
 use nuncio_domain::{Environment, ErrorCode, Permissions, line};
 use reqwest::Method;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::admin;
 use crate::client::life::{self, Outcome};
-use crate::client::profile::{QUICKSTART, SERVER, listens_at};
+use crate::client::profile::{QUICKSTART, is_set, listens_at, read_keys};
 use crate::client::{World, say};
 use crate::config::{Config, reachable};
 use crate::data::{ADDRESS, write_private};
@@ -63,16 +63,17 @@ async fn show(server: &Server) -> anyhow::Result<anyhow::Result<()>> {
     if let Err(why) = first_message(&world, &body).await {
         return Ok(Err(why.context("the first message was not delivered")));
     }
-    let found = server.data.file("quickstart.json") == Path::new(QUICKSTART);
-    let (place, key) = if found { (", from this folder", String::new()) } else { ("", format!("NUNCIO_API_KEY={} ", keys.test)) };
     // As it was called: perhaps it is not on the path.
     let program = std::env::args().next().unwrap_or_else(|| "nuncio".to_owned());
-    // In this folder, commands find a server on the embedded database by themselves.
-    let finds = base == SERVER || (found && listens_at(&server.data.file(ADDRESS)) == Some(server.address));
-    let server = if finds { String::new() } else { format!(" --server {base}") };
-    say(format_args!(
-        "\nSend the next one yourself{place}:\n\n  {key}{program} send +34600111222 'Hello again' --env test{server}\n\nor from anywhere:\n"
-    ));
+    let send = format!("{program} send +34600111222 'Hello again' --env test");
+    // In this folder, commands find a server on the embedded database by themselves, unless the environment names another.
+    let here = server.data.file("quickstart.json") == Path::new(QUICKSTART) && !is_set();
+    let (place, send) = if here && listens_at(&server.data.file(ADDRESS)) == Some(server.address) {
+        (", from this folder", send)
+    } else {
+        ("", format!("NUNCIO_API_KEY={} {send} --server {base}", keys.test))
+    };
+    say(format_args!("\nSend the next one yourself{place}:\n\n  {send}\n\nor from anywhere:\n"));
     say(format_args!(
         "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",
         keys.test
@@ -99,7 +100,7 @@ async fn first_message(world: &World, body: &Value) -> anyhow::Result<()> {
 async fn keys(server: &Server) -> anyhow::Result<Keys> {
     let (path, core) = (server.data.file("quickstart.json"), &server.node.core);
     let mut keys = match std::fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| path.display().to_string())?,
+        Ok(text) => read_keys(&path, &text)?,
         Err(_) => Keys::default(),
     };
     let project = admin::project(core, None).await?;

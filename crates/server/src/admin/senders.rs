@@ -26,7 +26,7 @@ pub(super) async fn create(core: &Core, project: &Project, env: Environment, sen
 /// Changes a sender.
 pub(super) async fn update(core: &Core, tenant: TenantId, id: &str, change: Value) -> Result<CommandOutput> {
     let change: UpdateSender = serde_json::from_value(change).map_err(Error::internal)?;
-    let id = in_environment(core, tenant, id).await?;
+    let id = here(core, tenant, id).await?;
     one(&core.senders().change(tenant, id, change).await?)
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn copy(core: &Core, project: &Project, id: &str, to: Environme
 
 /// Deletes a sender.
 pub(super) async fn delete(core: &Core, tenant: TenantId, id: &str) -> Result<CommandOutput> {
-    let id = in_environment(core, tenant, id).await?;
+    let id = here(core, tenant, id).await?;
     core.senders().remove(tenant, id).await?;
     Ok(CommandOutput::new(json!({}), "deleted; its messages stay readable"))
 }
@@ -55,6 +55,23 @@ fn one(sender: &SenderView) -> Result<CommandOutput> {
 /// The ID of a sender of this environment, by its ID or name.
 async fn in_environment(core: &Core, tenant: TenantId, text: &str) -> Result<SenderId> {
     Ok(find(&*core.tenant_config(tenant).await?, Some(text))?.id)
+}
+
+/// The same, for a command with `--env`, which it names if the sender is in the other environment.
+async fn here(core: &Core, tenant: TenantId, text: &str) -> Result<SenderId> {
+    let missing = match in_environment(core, tenant, text).await {
+        Ok(id) => return Ok(id),
+        Err(missing) => missing,
+    };
+    let world = core.tenant_config(tenant).await?;
+    let other = world.environment.other();
+    match in_environment(core, world.project.tenant(other), text).await {
+        Ok(_) => {
+            let message = format!("sender: {text:?} is in the {env} environment: --env {env}", env = other.as_str());
+            Err(Error::new(ErrorCode::NotFound, message))
+        }
+        Err(_) => Err(missing),
+    }
 }
 
 fn missing(world: &TenantConfig, text: &str) -> Error {

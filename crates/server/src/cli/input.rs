@@ -13,6 +13,7 @@ use crate::client::profile::{self, Access};
 use crate::client::send::read_input;
 use crate::config::Config;
 use crate::data::has_database;
+use crate::option_values::node;
 
 /// Where an installation keeps its files.
 #[derive(Debug, Default, clap::Args)]
@@ -99,7 +100,7 @@ pub(super) struct Place {
     #[arg(long, global = true, value_name = "NAME", help_heading = "Remote node")]
     profile: Option<String>,
     /// URL of the node.
-    #[arg(long, global = true, value_name = "URL", help_heading = "Remote node")]
+    #[arg(long, global = true, value_name = "URL", value_parser = node, help_heading = "Remote node")]
     server: Option<reqwest::Url>,
     /// API key, instead of the profile's. Better in NUNCIO_API_KEY.
     #[arg(long, global = true, value_name = "KEY", help_heading = "Remote node")]

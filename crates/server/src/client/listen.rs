@@ -12,6 +12,7 @@ use reqwest::{Client, Url};
 use serde_json::{Value, json};
 
 use super::{CallError, World, say, say_json};
+use crate::option_values::web;
 
 /// How long the local program may take, as any receiver of webhooks.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -82,11 +83,6 @@ pub(crate) struct Forward {
     pub(crate) replay: u8,
     #[command(flatten)]
     pub(crate) which: Which,
-}
-
-fn web(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
-    if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err("must begin with http:// or https://".to_owned()) }
 }
 
 /// Hands each event to a local program, signed as a webhook is (Standard Webhooks), and shows what it answered.

@@ -20,6 +20,8 @@ use nuncio_domain::{Environment, Redacted, key, line};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::Value;
 
+use profile::{SERVER, server_here};
+
 /// How often a request that was cut off is repeated, and how soon.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_secs(2);
@@ -176,7 +178,17 @@ impl World {
         while let Some(source) = cause.source() {
             cause = source;
         }
-        CallError::Unreachable { server: self.server.to_string(), why: cause.to_string(), advice: String::new() }
+        let (server, why) = (self.server.to_string(), nuncio_net::explained(&cause.to_string()));
+        CallError::Unreachable { server, why, advice: self.advice() }
+    }
+
+    /// Where the server of this folder is, for a person who gave a key and no URL.
+    fn advice(&self) -> String {
+        let is_default = Url::parse(SERVER).is_ok_and(|usual| usual == self.server);
+        match server_here().filter(|here| is_default && *here != self.server) {
+            Some(here) => format!("; the server of this folder is elsewhere: add `--server {}`", here.as_str().trim_end_matches('/')),
+            None => String::new(),
+        }
     }
 }
 

@@ -5,15 +5,17 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nuncio_domain::Environment;
 use reqwest::Url;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::World;
-use crate::config::toml_problem;
+use crate::config::{reachable, toml_problem};
 use crate::data::{ADDRESS, write_private};
+use crate::option_values::node;
 
 /// Where a node is when nobody says.
 pub(crate) const SERVER: &str = "http://127.0.0.1:8025";
@@ -21,11 +23,11 @@ pub(crate) const SERVER: &str = "http://127.0.0.1:8025";
 /// A node, and a key to it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Access {
-    /// Profile of `nuncio login` [default: that of the last login].
+    /// Profile of `nuncio login` [default: `quickstart` in this folder if it runs, or the last login].
     #[arg(long, global = true, value_name = "NAME", env = "NUNCIO_PROFILE", help_heading = "Node")]
     profile: Option<String>,
-    /// URL of the node [default: that of the profile, or of `quickstart` in this folder, or http://127.0.0.1:8025].
-    #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER", help_heading = "Node")]
+    /// URL of the node [default: that of `quickstart` in this folder, or of the profile, or http://127.0.0.1:8025].
+    #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER", value_parser = node, help_heading = "Node")]
     server: Option<Url>,
     /// API key, instead of the profile's. Better in the environment than on the command line.
     #[arg(long, global = true, value_name = "KEY", env = "NUNCIO_API_KEY", hide_env_values = true, help_heading = "Node")]
@@ -113,6 +115,11 @@ pub(crate) fn is_known() -> bool {
     ["NUNCIO_PROFILE", "NUNCIO_API_KEY"].iter().any(|name| variable(name).is_some()) || load().is_ok_and(|known| !known.profiles.is_empty())
 }
 
+/// Whether the environment names a profile, a node or a key, which then come before what is in this folder.
+pub(crate) fn is_set() -> bool {
+    ["NUNCIO_PROFILE", "NUNCIO_SERVER", "NUNCIO_API_KEY"].iter().any(|name| variable(name).is_some())
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -121,7 +128,7 @@ impl Access {
     /// What was given on the command line, completed from the environment variables.
     pub(crate) fn new(profile: Option<String>, server: Option<Url>, key: Option<String>) -> anyhow::Result<Self> {
         let server = match (server, variable("NUNCIO_SERVER")) {
-            (None, Some(text)) => Some(Url::parse(&text).with_context(|| format!("NUNCIO_SERVER: is {text:?}; must be a URL"))?),
+            (None, Some(text)) => Some(node(&text).map_err(|why| anyhow!("NUNCIO_SERVER: is {text:?}; {why}"))?),
             (server, _) => server,
         };
         // A profile that was named goes before a key that happens to be in the environment.
@@ -134,15 +141,25 @@ impl Access {
         if let Some(key) = &self.key {
             return Ok((server()?, vec![key.clone()]));
         }
+        let is_at = |url: &Url| self.server.as_ref().is_none_or(|server| server.origin() == url.origin());
+        // What runs in this folder goes before a saved profile, as for the commands on an installation: the folder is what a person sees.
+        if let Some(here) = server_here().filter(|here| self.profile.is_none() && Path::new(QUICKSTART).exists() && is_at(here)) {
+            return Ok((here, quickstart()?));
+        }
         let mut known = load()?;
         let name = self.profile.as_ref().unwrap_or(&known.default);
         match known.profiles.remove(name) {
             Some(profile) => {
-                let server = self.server.clone().map_or_else(|| Url::parse(&profile.server), Ok)?;
-                Ok((server, [profile.live, profile.test].into_iter().flatten().collect()))
+                let of_profile = Url::parse(&profile.server)?;
+                if self.profile.is_none() && !is_at(&of_profile) {
+                    bail!(
+                        "the keys of profile {name:?} are for {of_profile}; give a key of this server with --key or NUNCIO_API_KEY, or --profile"
+                    );
+                }
+                Ok((self.server.clone().unwrap_or(of_profile), [profile.live, profile.test].into_iter().flatten().collect()))
             }
             None if self.profile.is_some() => bail!("there is no profile {name:?} in {}", path()?.display()),
-            None => Ok((self.server.clone().map_or_else(quickstart_server, Ok)?, quickstart()?)),
+            None => Ok((server()?, quickstart()?)),
         }
     }
 }
@@ -154,16 +171,26 @@ pub(crate) const QUICKSTART: &str = "nuncio-data/quickstart.json";
 fn quickstart() -> anyhow::Result<Vec<String>> {
     let path = Path::new(QUICKSTART);
     let text = std::fs::read_to_string(path).map_err(|_| {
-        anyhow::anyhow!("there is no API key; enter one with `nuncio login`, or set NUNCIO_API_KEY. `nuncio keys create` creates one")
+        anyhow!("there is no API key; enter one with `nuncio login`, or set NUNCIO_API_KEY. `nuncio keys create` creates one")
     })?;
-    let keys: BTreeMap<String, String> = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    let keys: BTreeMap<String, String> = read_keys(path, &text)?;
     Ok(keys.into_values().collect())
 }
 
+/// Reads the file of keys that `nuncio quickstart` keeps.
+///
+/// # Errors
+///
+/// Says what to do with a damaged one.
+pub(crate) fn read_keys<T: DeserializeOwned>(path: &Path, text: &str) -> anyhow::Result<T> {
+    // Without the parser's words, which show values.
+    serde_json::from_str(text).map_err(|_| anyhow!("{} is damaged; delete this file: `nuncio quickstart` makes new keys", path.display()))
+}
+
 /// Where the server of this folder listens, if it runs. Only for the keys of the same folder: a strange folder must not learn other keys.
-fn quickstart_server() -> anyhow::Result<Url> {
-    let address = listens_at(&Path::new(QUICKSTART).with_file_name(ADDRESS));
-    Ok(address.map_or_else(|| Url::parse(SERVER), |address| Url::parse(&format!("http://{address}")))?)
+pub(super) fn server_here() -> Option<Url> {
+    let address = listens_at(&Path::new(QUICKSTART).with_file_name(ADDRESS))?;
+    Url::parse(&format!("http://{}", reachable(address))).ok()
 }
 
 /// The address that a server left in this file.
@@ -250,9 +277,9 @@ fn load() -> anyhow::Result<Profiles> {
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             let table: toml::Value =
-                toml::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {}", path.display(), toml_problem(&error, &text)))?;
+                toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), toml_problem(&error, &text)))?;
             // Without the parser's words, which show values.
-            table.try_into().map_err(|_| anyhow::anyhow!("{}: is not what `nuncio login` writes", path.display()))
+            table.try_into().map_err(|_| anyhow!("{}: is not what `nuncio login` writes", path.display()))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Profiles::default()),
         Err(error) => Err(error).with_context(|| path.display().to_string()),

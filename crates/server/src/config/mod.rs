@@ -223,7 +223,7 @@ impl EmailConfig {
         if !self.listen.is_empty() && self.listen.parse::<SocketAddr>().is_err() {
             problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.listen));
         }
-        if self.listen == listen && !listen.ends_with(":0") {
+        if !self.listen.is_empty() && self.listen == listen && !listen.ends_with(":0") {
             problems.push(format!("email.listen: {listen:?} is the address of server.listen; must be another"));
         }
         if !(65_536..=104_857_600).contains(&self.max_message_bytes) {

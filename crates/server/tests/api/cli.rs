@@ -86,11 +86,16 @@ impl Terminal {
 async fn quickstart_says_how_to_send_from_where_it_was_started() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
-    for (data, place, names_key) in
-        [("elsewhere", "Send the next one yourself:", true), ("nuncio-data", "yourself, from this folder:", false)]
-    {
-        let ran = terminal.type_in(&["quickstart", "--exit", "--listen", "127.0.0.1:0", "--data", data]).await.expect(0);
-        let after = |start: &str| ran.out.split_once(start).unwrap_or_else(|| panic!("{start:?} is missing: {ran:?}")).1;
+    for (data, variable, place, names_key) in [
+        ("elsewhere", None, "Send the next one yourself:", true),
+        ("nuncio-data", None, "yourself, from this folder:", false),
+        ("nuncio-data", Some("NUNCIO_API_KEY"), "Send the next one yourself:", true),
+        ("nuncio-data", Some("NUNCIO_PROFILE"), "Send the next one yourself:", true),
+    ] {
+        let mut command = terminal.command(&["quickstart", "--exit", "--listen", "127.0.0.1:0", "--data", data]);
+        let ran = command.env_remove("NUNCIO_SERVER").envs(variable.map(|name| (name, "x"))).output().await.expect("it ends");
+        let out = String::from_utf8_lossy(&ran.stdout);
+        let after = |start: &str| out.split_once(start).unwrap_or_else(|| panic!("{start:?} is missing: {ran:?}")).1;
         let (key, base) = (after("test key  ").lines().next().expect("a key"), after("running at ").split(' ').next().expect("a URL"));
         let key = if names_key { format!("NUNCIO_API_KEY={key} ") } else { String::new() };
         let program = env!("CARGO_BIN_EXE_nuncio");
@@ -105,13 +110,58 @@ async fn quickstart_says_how_to_send_from_where_it_was_started() {
 async fn the_server_of_this_folder_is_found_on_any_port() {
     let app = TestApp::start().await;
     let terminal = Terminal::beside(&app).await;
+    // The profile of another server does not take over.
+    terminal.login(&app.test_key).await;
     let mut serving = terminal.command(&["quickstart", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(serving.stdout.take().expect("a pipe")).lines();
     while !lines.next_line().await.expect("a line").expect("it goes on").starts_with("Send the next one yourself") {}
-    let mut here = terminal.command(&["send", "+34600111222", "hi", "--env", "test", "--wait", "0"]);
-    let sent = here.env_remove("NUNCIO_SERVER").output().await.expect("it ends");
-    assert!(sent.status.success(), "{sent:?}");
+    let send = async |more: &[&str]| {
+        let arguments = [&["send", "+34600111222", "hi", "--env", "test", "--wait", "0"], more].concat();
+        let sent = terminal.command(&arguments).env_remove("NUNCIO_SERVER").output().await.expect("it ends");
+        (sent.status.success(), String::from_utf8_lossy(&sent.stderr).into_owned())
+    };
+    let sent = async || app.get("/v1/messages").await.expect(200).json()["items"].as_array().map(Vec::len);
+    assert!(send(&[]).await.0);
+    assert_eq!(sent().await, Some(0), "it went to the server of this folder");
+    assert!(send(&["--profile", "default"]).await.0);
+    assert_eq!(sent().await, Some(1));
+    let address = std::fs::read_to_string(terminal.home.path().join("nuncio-data/address")).expect("an address");
+    assert!(send(&["--server", &format!("http://{address}")]).await.0, "its keys are for this address, too");
+    std::fs::write(terminal.home.path().join("nuncio-data/quickstart.json"), "{").expect("damaged");
+    let (_, damaged) = send(&[]).await;
+    assert_eq!(damaged, "nuncio: nuncio-data/quickstart.json is damaged; delete this file: `nuncio quickstart` makes new keys\n");
     serving.kill().await.expect("it ends");
+}
+
+#[tokio::test]
+async fn urls_that_lead_to_no_node_say_what_is_right() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let server = terminal.server.to_string();
+    for (url, said) in [
+        (server.clone(), "must be a URL such as http://127.0.0.1:8025"),
+        ("localhost:8025".to_owned(), "must be a URL such as http://127.0.0.1:8025"),
+        (format!("http://{server}/v1"), "must be the URL of the node, such as http://127.0.0.1:8025, without /v1"),
+    ] {
+        for command in ["login", "senders list"] {
+            let arguments: Vec<&str> = command.split(' ').chain(["--server", &url]).collect();
+            let refused = terminal.type_in(&arguments).await.expect(2);
+            assert!(refused.err.contains(said), "{command} {url}: {refused:?}");
+        }
+        let mut command = terminal.command(&["senders", "list"]);
+        let refused = command.env("NUNCIO_SERVER", &url).env("NUNCIO_API_KEY", &app.test_key).output().await.expect("it ends");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(said), "{url}: {refused:?}");
+    }
+    let forward = terminal.type_in(&["listen", "--forward", &server, "--key", &app.test_key]).await.expect(2);
+    assert!(forward.err.contains("must be a URL such as http://127.0.0.1:8025"), "{forward:?}");
+    let no_tls = terminal.type_in(&["messages", "list", "--server", &format!("https://{server}"), "--key", &app.test_key]).await.expect(3);
+    assert!(no_tls.err.contains("cannot be reached: it does not speak TLS; use http://"), "{no_tls:?}");
+    std::fs::create_dir(terminal.home.path().join("nuncio-data")).expect("a folder");
+    std::fs::write(terminal.home.path().join("nuncio-data/address"), "127.0.0.1:1").expect("a file");
+    let usual = ["messages", "list", "--server", "http://127.0.0.1:8025", "--key", &app.test_key];
+    let elsewhere = terminal.type_in(&usual).await;
+    let advice = "; the server of this folder is elsewhere: add `--server http://127.0.0.1:1`";
+    assert!(elsewhere.code != 3 || elsewhere.err.contains(advice), "unless something listens on the usual port: {elsewhere:?}");
 }
 
 #[tokio::test]
@@ -192,6 +242,9 @@ async fn a_message_is_sent_watched_and_shown() {
     assert_eq!((&sent["text"], &sent["metadata"]), (&json!("Hello\nyou"), &json!({"order": "17"})), "{sent}");
     let again = terminal.run(&send, "Hello\nyou\n").await.expect(0).json();
     assert_eq!(again["id"], sent["id"], "the same key is the same message");
+    let other = terminal.run(&send, "Another text").await.expect(1);
+    let which = format!("for a different request; here is the message it created: {}, ", sent["id"].as_str().expect("an id"));
+    assert!(other.err.contains(&which), "{other:?}");
     app.drain().await;
 
     let id = sent["id"].as_str().expect("an id");
@@ -219,8 +272,15 @@ async fn a_message_is_sent_watched_and_shown() {
     assert!(refused.err.starts_with("nuncio: to: "), "{refused:?}");
     let refused = terminal.type_in(&["messages", "show", "msg_x"]).await.expect(1);
     assert!(refused.err.contains("not found"), "{refused:?}");
-    terminal.type_in(&["messages", "list", "--server", "http://127.0.0.1:1"]).await.expect(3);
-    let alone = terminal.type_in(&["send", "+34600111222", "hi", "--server", "http://127.0.0.1:1"]).await.expect(3);
+    let elsewhere = ["send", "+34600111222", "hi", "--server", "http://127.0.0.1:1"];
+    let refused = terminal.type_in(&elsewhere).await.expect(1);
+    let keys_are_for =
+        format!("nuncio: the keys of profile \"default\" are for http://{}/; give a key of this server with --key ", terminal.server);
+    assert!(refused.err.starts_with(&keys_are_for), "another server must not learn them: {refused:?}");
+    let with_profile = terminal.type_in(&[&elsewhere[..], &["--profile", "default"]].concat()).await.expect(3);
+    assert!(with_profile.err.contains("cannot be reached"), "{with_profile:?}");
+    terminal.type_in(&["messages", "list", "--server", "http://127.0.0.1:1", "--key", &app.test_key]).await.expect(3);
+    let alone = terminal.type_in(&[&elsewhere[..], &["--key", &app.test_key]].concat()).await.expect(3);
     assert!(alone.err.starts_with("nuncio: http://127.0.0.1:1/ cannot be reached: "), "the cause comes first: {alone:?}");
     assert!(alone.err.contains("; to try again without sending twice, add --idempotency-key "), "{alone:?}");
     let lacking = terminal.type_in(&["send"]).await.expect(2);
@@ -383,16 +443,20 @@ async fn a_broadcast_goes_from_a_file_to_its_results() {
     let draft = terminal.type_in(&create).await.expect(0).json();
     let id = draft["id"].as_str().expect("an id");
     std::fs::write(terminal.home.path().join("people.csv"), "phone,name\n600 111 222,Ana\n+34600111223,Bo\nnonsense,Cy\n").expect("a file");
-    let said = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
-    assert!(said.out.starts_with("3 rows: 2 added, 0 duplicates, 1 invalid."), "{said:?}");
-    let again = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
+    let said = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(1);
+    assert!(said.out.starts_with("3 rows: 2 added, 0 duplicates, 1 invalid.") && said.out.contains("\nline 4: "), "{said:?}");
+    let again = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(1);
     assert!(again.out.starts_with("This file was imported before; nothing was added. In all: 3 rows"), "{again:?}");
+    assert!(again.out.contains("\n1 rejected rows were shown by an earlier import; import a file with these corrected\n"), "{again:?}");
+    std::fs::write(terminal.home.path().join("good.csv"), "phone,name\n+34600111223,Bo\n").expect("a file");
+    let good = terminal.type_in(&["broadcasts", "import", id, "good.csv", "--json"]).await.expect(0).json();
+    assert_eq!((&good["duplicates"], &good["errors"]), (&json!(1), &json!([])), "{good}");
     let unnamed = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--recipient", "mobile"]).await.expect(1);
     assert!(unnamed.err.starts_with("nuncio: recipient: the file has no column \"mobile\""), "named like the option: {unnamed:?}");
     std::fs::create_dir(terminal.home.path().join("folder")).expect("a folder");
     let folder = terminal.type_in(&["broadcasts", "import", id, "folder"]).await.expect(1);
     assert!(folder.err.starts_with("nuncio: folder: "), "{folder:?}");
-    let otherwise = terminal.type_in(&["broadcasts", "import", id, "people.csv"]).await.expect(0);
+    let otherwise = terminal.type_in(&["broadcasts", "import", id, "people.csv"]).await.expect(1);
     assert!(
         otherwise.out.starts_with("3 rows: 0 added, 1 duplicates, 2 invalid."),
         "without a country it is another import: {otherwise:?}"
@@ -415,7 +479,7 @@ async fn a_broadcast_goes_from_a_file_to_its_results() {
     let create = ["broadcasts", "create", "--name", "bank", "--channel", "sms", "--text", text, "--json"];
     let bad = terminal.type_in(&create).await.expect(0).json();
     let id = bad["id"].as_str().expect("an id");
-    terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
+    terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(1);
     terminal.type_in(&["broadcasts", "send", id]).await.expect(0);
     app.drain().await;
     let rejected = terminal.type_in(&["broadcasts", "follow", id]).await.expect(1);

@@ -158,6 +158,9 @@ async fn the_folder_of_a_postgresql_node_gets_no_second_installation() {
     assert!(refused.err.contains("--to: must begin with postgres://") && !refused.err.contains("hush"), "{refused:?}");
     let refused = run(&terminal, "config check --listen nowhere").await.expect(1);
     assert!(refused.err.contains("server.listen: \"nowhere\""), "{refused:?}");
+    let empty = terminal.command(&["config", "check"]).env("NUNCIO__SERVER__LISTEN", "").output().await.expect("it ends");
+    let empty = String::from_utf8_lossy(&empty.stderr).into_owned();
+    assert!(empty.contains("server.listen") && !empty.contains("email.listen"), "{empty}");
 }
 
 /// Each folder has a lock of its own, which would protect nothing.
@@ -301,8 +304,9 @@ async fn what_is_not_here_is_said_with_where_to_look() {
     let terminal = Terminal::beside(&app).await;
     let sender = id(&run(&terminal, "senders create --env test --name Desk --json").await.expect(0));
     for (line, said) in [
-        (format!("senders update {sender} --name Front"), "there is no \"snd_"),
-        (format!("senders delete {sender}"), "in the live environment; `nuncio senders list` shows all senders"),
+        (format!("senders update {sender} --name Front"), "is in the test environment: --env test\n"),
+        (format!("senders delete {sender}"), "is in the test environment: --env test\n"),
+        ("senders delete Nobody".to_owned(), "in the live environment; `nuncio senders list` shows all senders"),
         ("connections test --channel whatsapp".to_owned(), "of the live environment has none for whatsapp; `nuncio connections list`"),
         ("connections remove --channel sms".to_owned(), "has none for sms"),
         ("connections verify".to_owned(), "has none for email"),
