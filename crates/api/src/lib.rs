@@ -21,7 +21,6 @@ mod node;
 mod operations;
 mod providers;
 mod published;
-mod reads;
 mod reply;
 mod routes;
 mod state;

@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, Request, State};
@@ -17,7 +18,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use nuncio_core::rate::{Taken, subscriber};
-use nuncio_core::{Act, Caller};
+use nuncio_core::{Act, Caller, ReadPermit};
 use nuncio_domain::{Error, ErrorCode, FieldError, Ids, limits};
 
 use crate::budget::{ANSWER_COPIES, Lease, OVERHEAD, Owner};
@@ -25,7 +26,6 @@ use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs};
 use crate::json::shown;
 use crate::operations::Operation;
-use crate::reads::ReadPermit;
 use crate::state::App;
 use crate::wire::{Answer, Intake, drain};
 
@@ -117,7 +117,10 @@ pub(crate) async fn middleware(State(app): State<App>, mut request: Request, nex
 /// Waits for a read permit if the operation reads the database.
 async fn read_permit(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<ReadPermit>, ApiError> {
     match (owner, operation) {
-        (Owner::Tenant(tenant), Some(Operation { reads_database: true, .. })) => app.reads.acquire(tenant).await.map(Some),
+        (Owner::Tenant(tenant), Some(Operation { reads_database: true, .. })) => {
+            let permit = app.core.reads().acquire(tenant).await;
+            permit.map(Some).map_err(|error| ApiError::too_many(error.message(), Duration::from_secs(1)))
+        }
         _ => Ok(None),
     }
 }

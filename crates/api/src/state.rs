@@ -12,7 +12,6 @@ use nuncio_domain::{LogLimit, TenantId, limits};
 use crate::budget::Budget;
 use crate::json::Validators;
 use crate::operations::Operations;
-use crate::reads::Reads;
 use crate::streams::Streams;
 use crate::wire::Pace;
 
@@ -76,7 +75,6 @@ pub(crate) struct Shared {
     pub(crate) pace: Pace,
     pub(crate) validators: Validators,
     pub(crate) streams: Streams,
-    pub(crate) reads: Reads,
     pub(crate) refusals: LogLimit,
 }
 
@@ -94,7 +92,6 @@ impl App {
             pace: limits.pace,
             validators: Validators::new(crate::published::schemas),
             streams: Streams::default(),
-            reads: Reads::default(),
             refusals: LogLimit::default(),
         }))
     }

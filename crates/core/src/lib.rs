@@ -20,7 +20,9 @@ pub mod templates;
 pub mod users;
 pub mod webhooks;
 
-pub use base::{Act, Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, UseCase, mail_tokens, rate};
+pub use base::{
+    Act, Caller, CodeRelay, Core, CoreDeps, Cursors, IdentifierHasher, Listed, ReadPermit, UseCase, is_changed_meanwhile, mail_tokens, rate,
+};
 pub use contacts::{suppressions, unsubscribe};
 pub use inbound::{CallbackTarget, Called, PlayInbound, ProviderAnswer};
 pub use keys::{CreateApiKey, KeyView, ListKeys, NewKey};

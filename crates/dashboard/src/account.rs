@@ -76,7 +76,7 @@ fn password(who: &SignedIn, faults: &Faults) -> Markup {
 /// Signs out another browser, or changes the second factor or the password.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
     let slow_down = app.tries.take(address(&request), app.core.ids().clock.monotonic()).is_some_and(|taken| taken.wait.is_some());
-    let form = match form(&who, request).await {
+    let form = match form(&app, &who, request).await {
         Ok(form) => form,
         Err(refused) => return refused,
     };

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use axum::body::HttpBody as _;
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::limits;
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
+
+use crate::App;
 
 /// Maximum size of a form of a guest, in bytes.
 const OF_GUEST: usize = 16 * 1024;
@@ -27,19 +29,19 @@ impl<N: Into<String>> FromIterator<(N, String)> for Form {
 impl Form {
     /// Reads a form. Fails with 403 if it is not a form or comes from another site, 413 if it is too large, 503 if it arrives too slowly or
     /// memory is short.
-    pub(crate) async fn read(request: Request) -> Result<Self, StatusCode> {
-        Self::read_within(OF_GUEST, request).await
+    pub(crate) async fn read(app: &App, request: Request) -> Result<Self, StatusCode> {
+        Self::read_within(OF_GUEST, app, request).await
     }
 
     /// As [`Self::read`], for a form of a signed-in person, which may hold a whole email.
-    pub(crate) async fn read_of_person(request: Request) -> Result<Self, StatusCode> {
-        Self::read_within(OF_PERSON, request).await
+    pub(crate) async fn read_of_person(app: &App, request: Request) -> Result<Self, StatusCode> {
+        Self::read_within(OF_PERSON, app, request).await
     }
 
-    async fn read_within(most: usize, request: Request) -> Result<Self, StatusCode> {
+    async fn read_within(most: usize, app: &App, request: Request) -> Result<Self, StatusCode> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if of_another_site(headers) {
+        if of_another_site(app, headers) {
             return Err(StatusCode::FORBIDDEN);
         }
         let kind = text(CONTENT_TYPE.as_str()).split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -79,7 +81,20 @@ pub(crate) fn recipient(text: &str) -> String {
     }
 }
 
-/// Returns whether the browser reports another site as the source. For browsers that report nothing, the form key is the only protection.
-pub(crate) fn of_another_site(headers: &HeaderMap) -> bool {
-    headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
+/// Returns whether the browser reports another site as the source: by its relation to this one, or, as over plain HTTP, by its origin. For
+/// clients that report neither, the form key is the only protection.
+pub(crate) fn of_another_site(app: &App, headers: &HeaderMap) -> bool {
+    match (headers.get("sec-fetch-site"), headers.get(ORIGIN)) {
+        (Some(site), _) => site == "cross-site" || site == "same-site",
+        (None, Some(origin)) => !origin.to_str().is_ok_and(|origin| is_own(origin, app.core.public_url(), headers)),
+        (None, None) => false,
+    }
+}
+
+/// Returns whether an origin is that of the public URL or of the requested host; a proxy may pass on another host.
+fn is_own(origin: &str, public_url: &str, headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let named = origin.split_once("://").map(|(_, host)| host);
+    let is_public = Url::parse(public_url).is_ok_and(|url| url.origin().ascii_serialization() == origin);
+    is_public || named.is_some_and(|named| host.is_some_and(|host| host.eq_ignore_ascii_case(named)))
 }

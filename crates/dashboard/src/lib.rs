@@ -52,7 +52,7 @@ use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota, subscriber};
 use nuncio_domain::{Error, UserId, limits};
 
-use crate::signed::{nothing_here, refuse, signed_in, to_page};
+use crate::signed::{hold_permit, nothing_here, refuse, signed_in, to_page};
 
 /// State shared by all pages.
 #[derive(Clone, Debug)]
@@ -79,7 +79,11 @@ pub fn router(core: Core) -> axum::Router {
     let app =
         App { core, guesses: buckets(limits::GUESSES), tries: buckets(TRIES), codes: Arc::new(Buckets::new(Quota::new(CODES.0, CODES.1))) };
     let watched = axum::middleware::from_fn_with_state(app.clone(), audit::watch);
-    let pages = guests().merge(people_pages()).fallback(unknown).layer(watched).layer(axum::middleware::map_response(headers::protect));
+    let pages = guests()
+        .merge(people_pages().layer(axum::middleware::from_fn(hold_permit)))
+        .fallback(unknown)
+        .layer(watched)
+        .layer(axum::middleware::map_response(headers::protect));
     pages.merge(assets::routes()).with_state(app)
 }
 
@@ -118,6 +122,7 @@ fn people_pages() -> axum::Router<App> {
             post(broadcasts::upload).get(broadcasts::recipients).layer(axum::extract::DefaultBodyLimit::disable()),
         )
         .route("/broadcasts/{id}/recipients/{contact}", post(broadcasts::remove).get(to_page))
+        .route("/broadcasts/{id}/no-recipients", post(broadcasts::remove_all).get(to_page))
         .route("/broadcasts/{id}/columns", post(broadcasts::look).get(to_page).layer(axum::extract::DefaultBodyLimit::disable()))
         .route("/broadcasts/{id}/results.csv", get(broadcasts::results))
         .route("/broadcasts/{id}", get(broadcasts::show).post(broadcasts::act))

@@ -58,7 +58,7 @@ fn form_to_sign_in(app: &App, email: &str, to: &str, wrong: Option<&str>) -> Mar
 pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
     let now = app.core.ids().clock.monotonic();
     let slow_down = app.tries.take(address(&request), now).and_then(|taken| taken.wait);
-    let form = match Form::read(request).await {
+    let form = match Form::read(&app, request).await {
         Ok(form) => form,
         Err(status) => return foreign(status),
     };
@@ -187,7 +187,7 @@ pub(crate) async fn own(State(app): State<App>, Path(token): Path<String>, reque
         Ok(false) => return used_link(&app, &request),
         Err(error) => return failed("looking at the first link", &error),
     }
-    let form = match Form::read(request).await {
+    let form = match Form::read(&app, request).await {
         Ok(form) => form,
         Err(status) => return foreign(status),
     };

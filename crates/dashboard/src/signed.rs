@@ -1,13 +1,16 @@
 //! Identifies signed-in people and verifies forms.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{COOKIE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
+use nuncio_core::ReadPermit;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::user::Role;
 use nuncio_domain::{Error, ErrorCode, Result};
@@ -38,6 +41,10 @@ impl FromRequestParts<App> for Signed {
                 if parts.method == Method::POST {
                     // A form is checked against the same view of the session as the handler acts in.
                     parts.extensions.insert(who.clone());
+                } else {
+                    let permit =
+                        app.core.reads().acquire(who.caller.tenant).await.map_err(|error| refuse(&who, parts.uri.path(), &error))?;
+                    parts.extensions.get_or_insert_default::<Held>().0.get_or_init(|| permit);
                 }
                 Ok(Self(who))
             }
@@ -48,6 +55,19 @@ impl FromRequestParts<App> for Signed {
             None => Err(lead_to(&format!("/sign-in?ended=yes&to={}", escaped(page_of_form(parts.uri.path()))))),
         }
     }
+}
+
+/// The read permit of a request, shared by the extractor that waits for it and the middleware that keeps it.
+#[derive(Clone, Debug, Default)]
+struct Held(Arc<OnceLock<ReadPermit>>);
+
+/// Keeps the read permit of a request until its page is made.
+pub(crate) async fn hold_permit(mut request: Request, next: Next) -> Response {
+    let held = Held::default();
+    request.extensions_mut().insert(held.clone());
+    let response = next.run(request).await;
+    drop(held);
+    response
 }
 
 fn escaped(to: &str) -> String {
@@ -61,7 +81,10 @@ fn page_of_form(path: &str) -> &str {
         return "/";
     }
     let list = LISTS.into_iter().find(|list| path.strip_prefix(list).is_some_and(|rest| rest.starts_with('/')));
-    let broadcast = path.strip_suffix("/columns").or(path.split_once("/recipients").map(|(broadcast, _)| broadcast));
+    let broadcast = path
+        .strip_suffix("/columns")
+        .or(path.strip_suffix("/no-recipients"))
+        .or(path.split_once("/recipients").map(|(broadcast, _)| broadcast));
     list.or(broadcast).unwrap_or(path)
 }
 
@@ -107,8 +130,8 @@ pub(crate) fn cookie_named<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&
 }
 
 /// Reads a form of a signed-in person. Rejects forms of other sites, and of pages of another project or environment.
-pub(crate) async fn form(who: &SignedIn, request: Request) -> Result<Form, Response> {
-    let form = Form::read_of_person(request).await.map_err(foreign)?;
+pub(crate) async fn form(app: &App, who: &SignedIn, request: Request) -> Result<Form, Response> {
+    let form = Form::read_of_person(app, request).await.map_err(foreign)?;
     match is_form_key(who, &form.get("key")) {
         Ok(true) => Ok(form),
         Ok(false) => Err(foreign(StatusCode::FORBIDDEN)),
@@ -123,10 +146,10 @@ pub(crate) struct Posted(pub(crate) Form);
 impl FromRequest<App> for Posted {
     type Rejection = Response;
 
-    async fn from_request(mut request: Request, _: &App) -> Result<Self, Response> {
+    async fn from_request(mut request: Request, app: &App) -> Result<Self, Response> {
         let who = request.extensions_mut().remove::<SignedIn>();
         match who {
-            Some(who) => form(&who, request).await.map(Self),
+            Some(who) => form(app, &who, request).await.map(Self),
             None => Err(foreign(StatusCode::FORBIDDEN)),
         }
     }
@@ -139,9 +162,9 @@ pub(crate) struct PostedAnywhere(pub(crate) Form);
 impl FromRequest<App> for PostedAnywhere {
     type Rejection = Response;
 
-    async fn from_request(mut request: Request, _: &App) -> Result<Self, Response> {
+    async fn from_request(mut request: Request, app: &App) -> Result<Self, Response> {
         let who = request.extensions_mut().remove::<SignedIn>();
-        let form = Form::read(request).await.map_err(foreign)?;
+        let form = Form::read(app, request).await.map_err(foreign)?;
         match who {
             Some(who) if who.is_session_key(&form.get("key")) => Ok(Self(form)),
             _ => Err(foreign(StatusCode::FORBIDDEN)),
@@ -192,6 +215,13 @@ pub(crate) fn own_page(path: &str) -> &str {
     if is_inside && path.starts_with('/') && !path.starts_with("/l/") { path } else { "/" }
 }
 
+/// Returns the page of the list at `path` that has a form, as [`Asked::this`] put it into the form; without it, the first page.
+pub(crate) fn page_of_list(form: &Form, path: &str) -> String {
+    let back = form.get("back");
+    let is_of_list = back.strip_prefix(path).is_some_and(|rest| rest.starts_with('?'));
+    if is_of_list && own_page(&back) == back { back } else { path.to_owned() }
+}
+
 /// Parses the query of a page.
 pub(crate) fn query(parts: &Parts) -> HashMap<String, String> {
     form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()
@@ -219,6 +249,16 @@ impl Asked {
     pub(crate) fn older(&self, path: &str, cursor: Option<String>) -> Option<String> {
         let cursor = cursor?;
         Some(format!("{path}?{}", self.except("cursor").append_pair("cursor", &cursor).finish()))
+    }
+
+    /// Returns this page, as a form returns to it.
+    pub(crate) fn this(&self, path: &str) -> String {
+        let mut query = self.except("cursor");
+        if let Some(cursor) = self.get("cursor") {
+            query.append_pair("cursor", &cursor);
+        }
+        let query = query.finish();
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
     }
 
     /// Returns the first page of this list without a filter.
@@ -254,9 +294,9 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
     let (status, symbol, title, text) = match error.code() {
         ErrorCode::Forbidden => (StatusCode::FORBIDDEN, "key", "Your role does not allow this", needed_role(who, error)),
         code if code.status() == 404 => {
-            (StatusCode::NOT_FOUND, "search", NOTHING, "The address is wrong, or belongs to the other environment.".to_owned())
+            (StatusCode::NOT_FOUND, "search", NOTHING, "The address is wrong, or belongs to another environment or project.".to_owned())
         }
-        ErrorCode::RateLimitExceeded => (StatusCode::TOO_MANY_REQUESTS, "alert", "Too many attempts", sentence(error.message())),
+        ErrorCode::RateLimitExceeded => (StatusCode::TOO_MANY_REQUESTS, "alert", "Too many requests", sentence(error.message())),
         code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", sentence(error.message())),
         _ => {
             let cause = std::error::Error::source(error).map(ToString::to_string);

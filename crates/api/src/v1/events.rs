@@ -105,7 +105,7 @@ impl Follow {
             if !log.may_follow(&self.caller).await {
                 return None;
             }
-            let Ok(permit) = self.app.reads.acquire(self.caller.tenant).await else { continue };
+            let Ok(permit) = self.app.core.reads().acquire(self.caller.tenant).await else { continue };
             let (events, seen) = log.after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
             drop(permit);
             let idle = self.seen == seen;

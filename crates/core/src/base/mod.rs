@@ -13,6 +13,7 @@ pub(crate) mod oidc;
 mod operations;
 pub(crate) mod patch;
 pub mod rate;
+mod reads;
 pub(crate) mod rights;
 pub(crate) mod spending;
 
@@ -43,6 +44,8 @@ pub(crate) use identifier_hasher::is_mark;
 pub use list::Listed;
 pub use oidc::{Oidc, OidcSettings};
 pub use operations::UseCase;
+pub use reads::ReadPermit;
+use reads::Reads;
 use spending::Spending;
 
 /// Declares the use cases of a resource: a view of the [`Core`] with its own methods, reached by a method of the core.
@@ -69,6 +72,9 @@ macro_rules! use_cases {
     };
 }
 pub(crate) use use_cases;
+
+/// Member of the details of an error about a form that shows another version than the stored one.
+const CHANGED: &str = "changedMeanwhile";
 
 /// Entry point of all use cases. Clones share their state.
 #[derive(Clone, Debug)]
@@ -99,6 +105,8 @@ pub(crate) struct Inner {
     pub(crate) countries: Cache<TenantId, Arc<Vec<CountryMetrics>>>,
     /// Of senders with a daily limit.
     pub(crate) spending: Spending,
+    /// Of the API and the pages together.
+    reads: Reads,
     /// Inbound messages that were dropped.
     pub(crate) dropped: LogLimit,
     /// Whether this node is stopping, so that streams end.
@@ -158,6 +166,19 @@ pub(crate) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T
 /// Parses an id in a body; a malformed one is a 404 that names the field, `path`.
 pub(crate) fn parse_id_at<T: std::str::FromStr>(path: &str, text: &str, what: &str) -> Result<T> {
     text.parse().map_err(|_| unknown(what, path, text))
+}
+
+/// Fails with 409 if a form shows another version of a resource than the stored one.
+pub(crate) fn check_version<T: PartialEq>(shown: Option<T>, stored: T, what: &str) -> Result<()> {
+    if shown.is_none_or(|shown| shown == stored) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::Conflict, format!("the {what} was changed meanwhile")).with(CHANGED, true.into()))
+}
+
+/// Returns whether an action failed because its form showed another version than the stored one.
+pub fn is_changed_meanwhile(error: &Error) -> bool {
+    error.details().contains_key(CHANGED)
 }
 
 /// Returns a 404 about the id in the field `path` of a body.
@@ -237,6 +258,7 @@ impl Core {
             prices: RwLock::default(),
             countries: Cache::default(),
             spending: Spending::default(),
+            reads: Reads::default(),
             dropped: LogLimit::default(),
             closing: AtomicBool::new(false),
             deps,
@@ -267,6 +289,11 @@ impl Core {
     /// Returns the public URL of this installation; the base of links.
     pub fn public_url(&self) -> &str {
         &self.inner.public_url
+    }
+
+    /// Returns the limit of concurrent reads, which callers respect before they read for a person or a key.
+    pub fn reads(&self) -> &Reads {
+        &self.inner.reads
     }
 
     /// Returns clock and randomness.

@@ -27,7 +27,7 @@ pub(crate) async fn upload(
     headers: HeaderMap,
     parts: Multipart,
 ) -> Response {
-    if of_another_site(&headers) {
+    if of_another_site(&app, &headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
     let mut fields = Fields::default();
@@ -44,7 +44,7 @@ pub(crate) async fn look(
     headers: HeaderMap,
     parts: Multipart,
 ) -> Response {
-    if of_another_site(&headers) {
+    if of_another_site(&app, &headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
     let mut fields = Fields::default();

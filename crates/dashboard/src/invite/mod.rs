@@ -53,7 +53,7 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
         Err(error) => return refuse(&app, &request, &error),
     };
     let language = Language::of(request.headers());
-    let form = match Form::read(request).await {
+    let form = match Form::read(&app, request).await {
         Ok(form) if app.core.invitations().is_form_key(&token, &form.get("key")) => form,
         Ok(_) => return page(StatusCode::FORBIDDEN, pages::foreign_form(language)),
         Err(status) => return page(status, pages::foreign_form(language)),

@@ -19,7 +19,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Respons
 
 /// Imports prices of the project; a file with an invalid line changes nothing.
 pub(crate) async fn import(State(app): State<App>, Signed(who): Signed, headers: HeaderMap, parts: Multipart) -> Response {
-    if of_another_site(&headers) {
+    if of_another_site(&app, &headers) {
         return foreign(StatusCode::FORBIDDEN);
     }
     let mut replace = false;

@@ -1,6 +1,7 @@
 //! Security properties of all pages and forms. Routes are read from the source, so that new ones are covered.
 
 use nuncio_core::projects::UpdateProject;
+use nuncio_domain::limits;
 use nuncio_domain::user::Role;
 use nuncio_testkit::{Backend, Options, TestApp, TestResponse};
 use serde_json::json;
@@ -9,6 +10,55 @@ use crate::audit::log;
 use crate::broadcasts::{act, add, draft, finish};
 use crate::dashboard::{Browser, PASSWORD, person};
 use crate::dashboard_pages::upload;
+
+// holds: pages.forms
+#[tokio::test]
+async fn forms_of_another_origin_are_refused_without_fetch_metadata() {
+    let app = TestApp::start().await;
+    person(&app, "ada@example.net", Role::Owner).await;
+    let body = format!("email=ada%40example.net&password={}", PASSWORD.replace(' ', "+"));
+    let (host, type_of) = (("host", "Nuncio.local:8080"), ("content-type", "application/x-www-form-urlencoded"));
+    for (headers, status) in [
+        (&[("origin", "http://evil.example")][..], 403),
+        (&[("origin", "null"), host], 403),
+        (&[("origin", "http://evil.example:8080"), host], 403),
+        (&[("origin", "http://nuncio.local:8080"), host], 303),
+        (&[("origin", "https://nuncio.example"), ("host", "10.0.0.1")], 303),
+        (&[("origin", "http://evil.example"), ("sec-fetch-site", "same-origin")], 303),
+        (&[], 303),
+    ] {
+        let headers = [&[type_of], headers].concat();
+        app.raw("POST", "/sign-in", &headers, body.clone()).await.expect(status);
+    }
+    // With no-referrer, browsers would name no origin for the forms of these pages, either.
+    assert_eq!(app.raw("GET", "/sign-in", &[], Vec::new()).await.header("referrer-policy"), "same-origin");
+}
+
+// holds: reads.fair
+#[tokio::test]
+async fn pages_wait_for_the_read_permits_of_their_environment() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "vi@example.net", Role::Viewer).await;
+    let (reads, tenant) = (app.node.core.reads(), app.tenant());
+    let mut held = Vec::new();
+    for _ in 0..limits::READS {
+        held.push(reads.acquire(tenant).await.expect("a permit"));
+    }
+    let mut page = std::pin::pin!(browser.page("/messages"));
+    let waits = async {
+        while reads.requests(tenant) == limits::READS {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = &mut page => panic!("it did not wait"),
+        () = waits => {}
+    }
+    drop(held.pop());
+    page.await;
+    assert_eq!(reads.requests(tenant), held.len(), "it is given back");
+}
 
 /// Returns the dashboard's paths with this method.
 fn routes(method: &str) -> Vec<String> {

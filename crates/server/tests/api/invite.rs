@@ -707,7 +707,7 @@ async fn every_page_is_strict() {
         assert!(!answer.header("x-request-id").is_empty());
         for (name, value) in [
             ("x-frame-options", "DENY"),
-            ("referrer-policy", "no-referrer"),
+            ("referrer-policy", "same-origin"),
             ("cache-control", "no-store"),
             ("x-content-type-options", "nosniff"),
             ("x-robots-tag", "noindex, nofollow"),

@@ -59,7 +59,7 @@ pub(crate) async fn export_broadcast_results(
     };
     let file = format!("attachment; filename=\"{id}.{extension}\"");
     let pages = stream::try_unfold((results, app), move |(mut results, app): (Results, App)| async move {
-        let _permit = app.reads.wait(tenant).await;
+        let _permit = app.core.reads().wait(tenant).await;
         Ok::<_, Error>(results.next().await?.map(|page| (page, (results, app))))
     });
     let pieces = pages.map_ok(move |page| page.iter().map(|contact| line(contact, format)).collect::<String>());

@@ -4,25 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_domain::{TenantId, limits};
+use nuncio_domain::{Error, ErrorCode, Result, TenantId, limits};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::error::ApiError;
 
 /// Environments kept; beyond it, those without a read are dropped.
 const ENVIRONMENTS: usize = 1_000;
 
 /// Semaphores by environment.
 #[derive(Debug)]
-pub(crate) struct Reads {
+pub struct Reads {
     environments: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
     wait: Duration,
 }
 
 /// A read permit. Dropping it passes it to the environment's longest-waiting request.
 #[derive(Debug)]
-pub(crate) struct ReadPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub struct ReadPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl Default for Reads {
     fn default() -> Self {
@@ -32,7 +30,7 @@ impl Default for Reads {
 
 impl Reads {
     /// Waits for a permit of `tenant`; fails with 429 after a timeout.
-    pub(crate) async fn acquire(&self, tenant: TenantId) -> Result<ReadPermit, ApiError> {
+    pub async fn acquire(&self, tenant: TenantId) -> Result<ReadPermit> {
         let semaphore = self.semaphore(tenant);
         match tokio::time::timeout(self.wait, semaphore.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(ReadPermit(permit)),
@@ -42,14 +40,19 @@ impl Reads {
                     limits::READS,
                     self.wait.as_secs()
                 );
-                Err(ApiError::too_many(&message, Duration::from_secs(1)))
+                Err(Error::new(ErrorCode::RateLimitExceeded, message))
             }
         }
     }
 
     /// Waits for a permit of `tenant` for as long as it takes, within a response that has begun.
-    pub(crate) async fn wait(&self, tenant: TenantId) -> Option<ReadPermit> {
+    pub async fn wait(&self, tenant: TenantId) -> Option<ReadPermit> {
         self.semaphore(tenant).acquire_owned().await.ok().map(ReadPermit)
+    }
+
+    /// Returns the number of requests of `tenant` that hold a permit or wait for one.
+    pub fn requests(&self, tenant: TenantId) -> usize {
+        Arc::strong_count(&self.semaphore(tenant)) - 2
     }
 
     fn semaphore(&self, tenant: TenantId) -> Arc<Semaphore> {
@@ -75,7 +78,7 @@ mod tests {
             held.push(reads.acquire(ONE).await.expect("a permit"));
         }
         let refused = reads.acquire(ONE).await.expect_err("none comes");
-        assert_eq!(refused.inner().code(), nuncio_domain::ErrorCode::RateLimitExceeded);
+        assert_eq!(refused.code(), ErrorCode::RateLimitExceeded);
         reads.acquire(TenantId(2)).await.expect("another environment");
     }
 
