@@ -296,6 +296,7 @@ fn field_of(path: &str) -> &str {
 fn worded(message: &str) -> String {
     match message.strip_prefix("messageType text requires ") {
         Some(wanted) => format!("is empty; a message needs {wanted}"),
+        None if message.starts_with("messageType template takes its text") => "must be empty: the template has the text".to_owned(),
         None => message.replace("headerContent", "the header content").replace("headerType", "the header"),
     }
 }
@@ -402,9 +403,9 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// A required line of text that browsers do not fill in.
+    /// A required line of text. Browsers keep what was entered when people go back to it; secrets and codes say what they are.
     pub(crate) const fn new(name: &'a str, label: &'a str, hint: &'a str, value: &'a str) -> Self {
-        Self { id: name, name, label, hint, kind: "text", value, autocomplete: "off", required: true, accept: "" }
+        Self { id: name, name, label, hint, kind: "text", value, autocomplete: "", required: true, accept: "" }
     }
 
     pub(crate) fn show(&self, faults: &Faults) -> Markup {
@@ -422,8 +423,8 @@ impl<'a> Field<'a> {
                     textarea class="in" id=(self.id) name=(self.name) dir="auto" required[self.required]
                         aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] autofocus[focused] { (self.value) }
                 } @else {
-                    input class="in" id=(self.id) name=(self.name) type=(self.kind) value=(self.value) autocomplete=(self.autocomplete)
-                        accept=[Some(self.accept).filter(|accept| !accept.is_empty())] min=[range.map(|(least, _)| least)] max=[range.map(|(_, most)| most)]
+                    input class="in" id=(self.id) name=(self.name) type=(self.kind) value=(self.value)
+                        autocomplete=[Some(self.autocomplete).filter(|kind| !kind.is_empty())] accept=[Some(self.accept).filter(|accept| !accept.is_empty())] min=[range.map(|(least, _)| least)] max=[range.map(|(_, most)| most)]
                         required[self.required] aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] autofocus[focused];
                 }
                 (notes(self.id, self.hint, fault))
@@ -475,10 +476,15 @@ fn notes(id: &str, hint: &str, fault: Option<&str>) -> Markup {
 
 /// Says that what a form changes was changed since the form was opened. `stored`: the panel that shows what is stored.
 pub(crate) fn changed_meanwhile(stored: &str) -> Markup {
+    outdated(&format!("{stored} shows what is stored. Saving again replaces it with what you entered."))
+}
+
+/// Says that what a form is about was changed since the form was opened, and what to do.
+pub(crate) fn outdated(advice: &str) -> Markup {
     html! {
         div class="note warn" role="alert" tabindex="-1" autofocus {
             (icon("alert"))
-            div { b { "It was changed meanwhile." } p { (stored) " shows what is stored. Saving again replaces it with what you entered." } }
+            div { b { "It was changed meanwhile." } p { (advice) } }
         }
     }
 }

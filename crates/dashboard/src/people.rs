@@ -107,7 +107,7 @@ fn new_person(who: &SignedIn, (email, role): (&str, Role), faults: &Faults) -> M
         (faults.summary())
         div class="fields" {
             (Field { kind: "email", ..Field::new("email", "Email address", "", email) }.show(faults))
-            (Field { kind: "password", required: false, ..Field::new("password", "First password", FIRST_PASSWORD, "") }.show(faults))
+            (Field { kind: "password", autocomplete: "new-password", required: false, ..Field::new("password", "First password", FIRST_PASSWORD, "") }.show(faults))
         }
         (roles(role))
         div class="row" { button class="btn go" { "Add" } }

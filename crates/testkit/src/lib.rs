@@ -191,8 +191,13 @@ impl TestApp {
         let world = self.node.core.tenant_config(self.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a default sender").id;
         let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
-        let put =
-            PutConnection { kind: kind.to_owned(), settings: object(settings), secrets: Redacted::new(object(secrets)), throttle: None };
+        let put = PutConnection {
+            kind: kind.to_owned(),
+            settings: object(settings),
+            secrets: Redacted::new(object(secrets)),
+            throttle: None,
+            expected_version: None,
+        };
         self.node.core.senders().put_connection(self.project.live, sender, channel, put, true).await.expect("a good connection");
     }
 

@@ -6,7 +6,7 @@ use nuncio_domain::{BroadcastId, Channel, Error, ErrorCode, RequestedChannel, Re
 use super::change::{TRIES, changing};
 use super::command::{ScheduleBroadcast, SendBroadcast};
 use super::{Broadcasts, check, content, content::fingerprint, view::BroadcastView};
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, UseCase, check_version, parse_id};
 use crate::messages::routing;
 
 /// Maximum number of escalated broadcasts that are returned.
@@ -23,7 +23,7 @@ impl Broadcasts<'_> {
             let stored = broadcast.body.scheduled_at.filter(|_| !command.at_once);
             broadcast.body.scheduled_at = command.scheduled_at.or(stored);
         };
-        self.submit_for_review(caller.tenant, parse_id(id, "broadcast")?, BroadcastAction::Send, edit).await
+        self.submit_for_review(caller.tenant, parse_id(id, "broadcast")?, BroadcastAction::Send, command.expected, edit).await
     }
 
     /// Fails if the broadcast has nothing that can be sent.
@@ -92,21 +92,25 @@ impl Broadcasts<'_> {
     /// Submits the edited content of a rejected broadcast for review.
     pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(UseCase::RetryBroadcastReview)?;
-        self.submit_for_review(caller.tenant, parse_id(id, "broadcast")?, BroadcastAction::RetryReview, |_| {}).await
+        self.submit_for_review(caller.tenant, parse_id(id, "broadcast")?, BroadcastAction::RetryReview, None, |_| {}).await
     }
 
-    /// Reserves the maximum cost of a broadcast, and starts its review.
+    /// Reserves the maximum cost of a broadcast, and starts its review. Fails with 409 if it has another version or number of recipients than
+    /// `expected`.
     async fn submit_for_review(
         &self,
         tenant: TenantId,
         id: BroadcastId,
         action: BroadcastAction,
+        expected: Option<(i64, i64)>,
         edit: impl Fn(&mut Broadcast) + Send + Sync,
     ) -> Result<BroadcastView> {
         for _ in 0..TRIES {
             let broadcast = self.find(tenant, id).await?;
             let template = content::template(&mut *self.inner.store.read().await?, &broadcast).await?;
             apply(broadcast.standing(&fingerprint(&broadcast, template.as_ref())), action)?;
+            // The estimate fails if recipients or content change until it is submitted.
+            check_version(expected, (broadcast.version, broadcast.total), "broadcast")?;
             Error::if_any(check::check_complete(&broadcast, self.ids().clock.now()))?;
             self.ensure_sendable(&broadcast).await?;
             self.require_values(&broadcast).await?;

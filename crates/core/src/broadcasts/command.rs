@@ -135,6 +135,9 @@ pub struct SendBroadcast {
     /// Ignores the broadcast's `scheduledAt`, for pages, which show it in a field that can be emptied.
     #[serde(skip)]
     pub at_once: bool,
+    /// Fails with 409 if the broadcast has another version or number of recipients now, for pages, which show them.
+    #[serde(skip)]
+    pub expected: Option<(i64, i64)>,
 }
 
 /// New time of a scheduled broadcast.

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_channel::{Adapter, Picture, ProfileApi, ProfileError};
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, ProfileChange, Vertical};
 use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Result, SenderId, TenantId, address, config::Connection, limits};
 use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::Senders;
-use crate::base::{Caller, Change, UseCase, parse_id, patch::given};
+use crate::base::{Caller, Change, UseCase, check_version, parse_id, patch::given};
 
 /// Timeout for fetching a picture.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -46,6 +50,9 @@ pub struct UpdateProfile {
     #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false)]
     pub vertical: Option<Vertical>,
+    /// Fails with 409 if the provider has another profile, for pages, which save all fields of a form: see [`ProfileView::version`].
+    #[serde(skip)]
+    pub expected_version: Option<String>,
 }
 
 /// The picture of a business profile.
@@ -125,6 +132,15 @@ impl From<BusinessProfile> for ProfileView {
     }
 }
 
+impl ProfileView {
+    /// Identifies what [`UpdateProfile`] can change. Providers have no version of a profile, and change the URL of a picture by themselves.
+    pub fn version(&self) -> String {
+        let Self { about, address, description, email, profile_picture_url: _, websites, vertical } = self;
+        let editable = json!([about, address, description, email, websites, vertical]);
+        URL_SAFE_NO_PAD.encode(Sha256::digest(editable.to_string()))
+    }
+}
+
 /// A request to the provider.
 enum Ask {
     Get,
@@ -144,7 +160,11 @@ impl Senders<'_> {
         caller.require(UseCase::UpdateSenderProfile)?;
         let sender = parse_id(sender, "sender")?;
         check(&update)?;
-        let UpdateProfile { about, address, description, email, websites, vertical } = update;
+        if update.expected_version.is_some() {
+            let now = ProfileView::from(self.ask(caller.tenant, sender, &Ask::Get).await?.profile);
+            check_version(update.expected_version, now.version(), "profile")?;
+        }
+        let UpdateProfile { about, address, description, email, websites, vertical, expected_version: _ } = update;
         let change = ProfileChange { about, address, description, email, websites, vertical };
         let ask = if change == ProfileChange::default() { Ask::Get } else { Ask::Update(change) };
         Ok(self.ask(caller.tenant, sender, &ask).await?.profile.into())

@@ -1,7 +1,7 @@
 //! Requests about senders.
 
-use nuncio_domain::FieldError;
 use nuncio_domain::event::EventType;
+use nuncio_domain::{FieldError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use utoipa::ToSchema;
@@ -76,6 +76,9 @@ pub struct UpdateSender {
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<f64>, required = false, minimum = 0, maximum = 1_000_000_000)]
     pub daily_spend_limit: Option<Option<Number>>,
+    /// Fails with 409 if the sender was last changed at another time, for pages, which save all fields of a form.
+    #[serde(skip)]
+    pub expected_version: Option<Timestamp>,
     /// Fields that a page could not read, reported with all other errors.
     #[serde(skip)]
     pub unreadable: Vec<FieldError>,
@@ -93,6 +96,7 @@ impl From<CreateSender> for UpdateSender {
             email_receiving_enabled: create.email_receiving_enabled,
             allowed_countries: create.allowed_countries.map(Some),
             daily_spend_limit: create.daily_spend_limit.map(Some),
+            expected_version: None,
             unreadable: Vec::new(),
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::{ConnectionView, Senders};
-use crate::base::{Caller, Change, SIM, UseCase, parse_id, patch::or_default};
+use crate::base::{Caller, Change, SIM, UseCase, check_version, parse_id, patch::or_default};
 
 /// A provider account to set up.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -30,6 +30,10 @@ pub struct PutConnection {
     pub secrets: Redacted<Map<String, Value>>,
     /// Rate limit; as fast as the provider accepts when absent.
     pub throttle: Option<Throttle>,
+    /// Fails with 409 if the connection was last changed at another time, for pages, which save all fields of a form; `Some(None)`: if there
+    /// is one.
+    #[serde(skip)]
+    pub expected_version: Option<Option<Timestamp>>,
 }
 
 impl Senders<'_> {
@@ -74,6 +78,7 @@ impl Senders<'_> {
         tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         self.check_kind(environment, channel, &put.kind)?;
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
+        check_version(put.expected_version, before.as_ref().map(|before| before.updated_at), "connection")?;
         let given: Vec<String> = put.secrets.expose().keys().cloned().collect();
         let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await?;
@@ -189,7 +194,7 @@ impl Senders<'_> {
             sealed: Redacted::new(sealed),
             trusted,
             throttle: put.throttle,
-            updated_at: later(self.ids().clock.now(), before),
+            updated_at: later(self.ids().clock.now(), before.map(|before| before.updated_at)),
         };
         let mut errors = Vec::new();
         check_throttle(connection.throttle, &mut errors);
@@ -215,10 +220,10 @@ impl Senders<'_> {
     }
 }
 
-/// Returns `now`, or one millisecond after `before` was changed, if that is later. Lanes reopen when this time changes, so two changes must
-/// not have the same time.
-fn later(now: Timestamp, before: Option<&Connection>) -> Timestamp {
-    before.map_or(now, |before| now.max(before.updated_at.plus(Duration::from_millis(1))))
+/// Returns `now`, or one millisecond after the change `before`, if that is later. Lanes reopen when this time changes, and forms know by it
+/// what they show, so two changes must not have the same time.
+pub(super) fn later(now: Timestamp, before: Option<Timestamp>) -> Timestamp {
+    before.map_or(now, |before| now.max(before.plus(Duration::from_millis(1))))
 }
 
 /// Parses the sender and the channel of a path.

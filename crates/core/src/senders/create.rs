@@ -125,6 +125,7 @@ impl Senders<'_> {
             email_receiving_enabled: Some(sender.email_receiving_enabled),
             allowed_countries: Some(Some(sender.allowed_countries).filter(|countries| !countries.is_empty())),
             daily_spend_limit: Some(sender.daily_spend_limit.and_then(|limit| limit.to_string().parse().ok())),
+            expected_version: None,
             unreadable: Vec::new(),
         };
         self.prepare(project.tenant(to), to, change, profile, None).await

@@ -2,10 +2,9 @@
 
 use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 
-use super::{Senders, change::WebhookFate, command::UpdateSender, view::SenderView};
-use crate::base::{Caller, Change, UseCase, parse_id};
-use crate::numbers::refuse_other_holder;
-use crate::webhooks::drop_waiting;
+use super::{Senders, change::WebhookFate, command::UpdateSender, connections::later, view::SenderView};
+use crate::base::{Caller, Change, UseCase, check_version, parse_id};
+use crate::{numbers::refuse_other_holder, webhooks::drop_waiting};
 
 impl Senders<'_> {
     /// `PATCH /v1/senders/{id}`.
@@ -25,6 +24,7 @@ impl Senders<'_> {
         let mut tx = self.change_config(tenant).await?;
         let found = tx.find_senders(tenant, &[id]).await?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
+        check_version(change.expected_version, sender.updated_at, "sender")?;
         let borne = sender.phone_number.clone();
         let shown = self.one_view(&mut *tx, tenant, sender.clone(), None).await?;
         let before = tx.find_webhook(tenant, Some(id)).await?;
@@ -35,7 +35,7 @@ impl Senders<'_> {
         if sender.phone_number != borne {
             refuse_other_holder(&mut *tx, tenant, Some(id), &sender.phone_number, self.ids().clock.now()).await?;
         }
-        sender.updated_at = self.ids().clock.now();
+        sender.updated_at = later(self.ids().clock.now(), Some(sender.updated_at));
         tx.update_sender(tenant, &sender).await?;
         let (stays, goes) = (matches!(fate, WebhookFate::Stays), matches!(fate, WebhookFate::Goes));
         let (mut changed, mut secret) = (None, None);

@@ -1,11 +1,11 @@
 //! `PATCH /v1/templates/{id}`.
 
 use nuncio_domain::template::{Content, Status, Template};
-use nuncio_domain::{Error, ErrorCode, Result};
+use nuncio_domain::{Error, Result};
 
 use super::command::{CreateTemplate, UpdateTemplate};
 use super::{Templates, check, manage, submit, view::TemplateView};
-use crate::base::{Caller, UseCase, parse_id};
+use crate::base::{Caller, UseCase, check_version, parse_id};
 
 impl Templates<'_> {
     /// Changes the content of a template. An approved one becomes a draft; messages use the approved content until WhatsApp approves the
@@ -28,9 +28,7 @@ fn edit(template: &mut Template, change: &UpdateTemplate) -> Result<bool> {
         let message = "WhatsApp is reviewing the template; change it when its status is no longer pending";
         return Err(Error::wrong_state(message, template.status.as_str(), &["draft", "rejected", "approved"]));
     }
-    if change.expected_version.is_some_and(|expected| expected != template.content.revision) {
-        return Err(Error::new(ErrorCode::Conflict, "the template was changed meanwhile"));
-    }
+    check_version(change.expected_version, template.content.revision, "template")?;
     let before = template.content.clone();
     let whole = change.applied(template);
     Error::if_any(check::check(&whole))?;

@@ -4,6 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use nuncio_core::broadcasts::{CloneBroadcast, ScheduleBroadcast, SelectContacts, SendBroadcast, TestBroadcast};
+use nuncio_core::is_changed_meanwhile;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, ErrorCode, Result, Timestamp};
 use serde_json::Value;
@@ -32,6 +33,10 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     match perform(&app, &who, &id, &form).await {
         Ok(Then::Page(path)) => lead_to(&path),
         Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,
+        Err(error) if is_changed_meanwhile(&error) && form.get("do") == "send" => {
+            let said = Said { at: Some(form.get("at")), sent_another: true, ..Said::default() };
+            page(&app, &who, &id, StatusCode::CONFLICT, &said).await
+        }
         Err(error) if matches!(error.code(), ErrorCode::Conflict | ErrorCode::BroadcastNotEditable) && form.get("do") == "update" => {
             let (edited, is_conflict) = (Some(Content::of(&form)), error.code() == ErrorCode::Conflict);
             let said = Said { edited, changed_meanwhile: is_conflict, too_late: !is_conflict, ..Said::default() };
@@ -59,7 +64,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
 }
 
 /// Returns whether the status did not allow an action, as after a second click. Another one would.
-pub(super) fn is_too_late(error: &Error) -> bool {
+pub(crate) fn is_too_late(error: &Error) -> bool {
     error.details().get("allowedFrom").and_then(Value::as_array).is_some_and(|statuses| !statuses.is_empty())
 }
 
@@ -84,7 +89,9 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
     match form.get("do").as_str() {
         "send" => {
             let scheduled_at = future(app, &form.get("at"))?;
-            broadcasts.send(caller, id, SendBroadcast { scheduled_at, at_once: scheduled_at.is_none() }).await?;
+            let [version, recipients] = ["version", "recipients"].map(|name| form.get(name).parse().ok());
+            let command = SendBroadcast { scheduled_at, at_once: scheduled_at.is_none(), expected: version.zip(recipients) };
+            broadcasts.send(caller, id, command).await?;
         }
         "schedule" => {
             let scheduled_at = future(app, &form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be the time to send at"))?;

@@ -15,7 +15,8 @@ use super::act::time_value;
 use super::content::Content;
 use crate::App;
 use crate::components::{
-    Faults, Field, channel, channels, choice, count, counted, data_table, figure, form_key, form_panel, icon, money, panel, state, words,
+    Faults, Field, channel, channels, choice, count, counted, data_table, figure, form_key, form_panel, icon, money, outdated, panel,
+    state, words,
 };
 use crate::messages::new::once;
 use crate::upload::{file_field, invalid_rows};
@@ -43,6 +44,8 @@ pub(crate) struct Said {
     pub(super) edited: Option<Content>,
     /// Whether it was not saved because the broadcast was changed since the form was opened.
     pub(super) changed_meanwhile: bool,
+    /// Whether it was not sent because it was changed since the page was opened.
+    pub(super) sent_another: bool,
     /// Whether the status did not allow the last action.
     pub(super) too_late: bool,
 }
@@ -283,6 +286,9 @@ fn send(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Ma
     let at = Field { kind: "datetime-local", required: false, ..Field::new("at", "When (UTC)", "Empty: now.", value) };
     let body = html! {
         p class="soft" { "It is reviewed first, by rules on this server. If the review rejects it, it is not sent." }
+        input type="hidden" name="version" value=(broadcast.version);
+        input type="hidden" name="recipients" value=(broadcast.total_contacts);
+        @if said.sent_another { (outdated("Nothing was sent. Check the content and the recipients, then send it again.")) }
         (at.show(&said.faults))
         div class="row" { button class="btn go" name="do" value="send" { "Review and send to " (count(broadcast.total_contacts)) } }
     };

@@ -65,7 +65,7 @@ fn to_decide(who: &SignedIn, waiting: &[(BroadcastView, Markup)]) -> Markup {
                             div class="row" {
                                 @let id = format!("approve-{}", broadcast.id);
                                 label for=(id) { "Reason, seen by the author " span class="opt" { "optional" } }
-                                input class="in" id=(id) name="why" autocomplete="off";
+                                input class="in" id=(id) name="why";
                                 button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
                             }
                         }

@@ -79,7 +79,8 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
         @if begun && !inline { (looked_up_on_request("Statistics", id, "Over time, by channel, country, failure reason and link. Reads every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
-    let moves = matches!(broadcast.status, Status::Sending | Status::PendingReview | Status::Scheduled);
+    // Others change only what a person writes; a reload would take that away.
+    let moves = !editable && !broadcast.status.is_final();
     Ok((broadcast.name.clone(), content, moves.then_some(Live::Whole)))
 }
 

@@ -4,17 +4,23 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
+use nuncio_core::is_changed_meanwhile;
 use nuncio_core::senders::{ConnectionView, Field, FieldKind, Kind, PutConnection};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, Error, ErrorCode, Redacted, Result};
+use nuncio_domain::{Channel, Error, ErrorCode, Redacted, Result, Timestamp};
 use serde_json::{Map, Value};
 
 use super::show::health;
 use crate::App;
-use crate::components::{Faults, ask_first, channel as named, choice, form_key, head, icon, json_text, may_change, select, words};
+use crate::components::{
+    Faults, ask_first, changed_meanwhile, channel as named, choice, form_key, head, icon, json_text, may_change, select, words,
+};
 use crate::form::Form;
 use crate::labels::{capitalised, label};
 use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, refuse, show_or_refuse};
+
+/// Version of a channel that has no connection.
+const NOT_CONNECTED: &str = "none";
 
 /// Input and result of the last action.
 #[derive(Default)]
@@ -26,6 +32,8 @@ struct Said {
     tested: Option<Result<String, String>>,
     /// Whether the settings were saved before the test.
     saved: bool,
+    /// Whether they were not saved because the connection was changed since the form was opened.
+    changed_meanwhile: bool,
 }
 
 pub(crate) async fn connection(
@@ -52,6 +60,10 @@ pub(crate) async fn connect(
     if verb == "save" {
         match save(&app, &who, place, &form).await {
             Ok(()) => {}
+            Err(error) if is_changed_meanwhile(&error) => {
+                let said = Said { typed: Some(form), changed_meanwhile: true, ..Said::default() };
+                return page(&app, &who, place, Some(kind), StatusCode::CONFLICT, &said).await;
+            }
             Err(error) if matches!(error.code().status(), 400 | 409) => {
                 let said = Said { faults: faults(&error), typed: Some(form), ..Said::default() };
                 return page(&app, &who, place, Some(kind), StatusCode::BAD_REQUEST, &said).await;
@@ -88,7 +100,9 @@ async fn save(app: &App, who: &SignedIn, (id, channel): (&str, &str), form: &For
     }
     let senders = app.core.senders();
     let throttle = connected(app, who, (id, channel)).await?.and_then(|before| before.throttle);
-    let put = PutConnection { kind: name, settings, secrets: Redacted::new(secrets), throttle };
+    let version = form.get("version");
+    let expected_version = (!version.is_empty()).then(|| Timestamp::parse(&version).ok());
+    let put = PutConnection { kind: name, settings, secrets: Redacted::new(secrets), throttle, expected_version };
     senders.put_channel(&who.caller, id, channel, put).await.map(drop)
 }
 
@@ -130,12 +144,13 @@ async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: O
         (said.faults.summary())
         @if may_change(who) {
             @if kinds.len() > 1 { (which_kind(&kinds, chosen, &action)) }
+            @if let Some(now) = now.as_ref().filter(|_| said.changed_meanwhile) { (facts(now)) }
             @if let Some(kind) = chosen { (settings(who, kind, now.as_ref(), said, &action)) }
         } @else if let Some(now) = &now { (facts(now)) }
     })
 }
 
-/// Shows the settings to a viewer.
+/// Shows the settings to a viewer, or what is stored in place of what was entered.
 fn facts(now: &ConnectionView) -> Markup {
     html! {
         section class="panel" {
@@ -172,13 +187,19 @@ fn which_kind(kinds: &[Kind], chosen: Option<&Kind>, action: &str) -> Markup {
 
 fn settings(who: &SignedIn, kind: &Kind, now: Option<&ConnectionView>, said: &Said, action: &str) -> Markup {
     let same = now.filter(|now| now.kind == kind.name);
+    let stored = now.map_or_else(|| NOT_CONNECTED.to_owned(), |now| now.updated_at.to_string());
+    let typed = said.typed.as_ref().map(|typed| typed.get("version")).filter(|version| !version.is_empty());
+    // After a notice that it was changed, saving is meant.
+    let version = typed.filter(|_| !said.changed_meanwhile).unwrap_or(stored);
     let (needed, rare): (Vec<&Field>, Vec<&Field>) = kind.fields.iter().partition(|field| field.required || said.faults.has(field.name));
     html! {
-        form class="panel" method="post" action=(action) autocomplete="off" {
+        form class="panel" method="post" action=(action) {
             header { h2 { (kind.name) } }
             div class="body" {
                 (form_key(who))
                 input type="hidden" name="kind" value=(kind.name);
+                input type="hidden" name="version" value=(version);
+                @if said.changed_meanwhile { (changed_meanwhile(now.map_or("This page", |now| &now.kind))) }
                 @for field in needed { (input(field, same, said)) }
                 @if !rare.is_empty() {
                     details {
@@ -225,7 +246,7 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
                 None if field.secret => "password",
                 None => "text",
             };
-            let (autocomplete, required) = (if field.secret { "new-password" } else { "off" }, field.required && !kept);
+            let (autocomplete, required) = (if field.secret { "new-password" } else { "" }, field.required && !kept);
             let usual = crate::components::Field::new(field.name, &label, &hint, &value);
             crate::components::Field { kind, autocomplete, required, ..usual }.within(&said.faults, range)
         }

@@ -3,15 +3,27 @@
 use maud::{Markup, html};
 use nuncio_core::senders::{SenderView, UpdateSender};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{FieldError, address};
+use nuncio_domain::{FieldError, Timestamp, address};
 
-use crate::components::{Faults, Field, dollars, form_key, may_change, words};
+use super::show::Said;
+use crate::components::{Field, changed_meanwhile, dollars, form_key, may_change, words};
 use crate::form::Form;
 
 /// Renders the panel, after a wrong entry with what was typed.
-pub(super) fn panel(who: &SignedIn, sender: &SenderView, faults: &Faults, typed: Option<&Form>) -> Markup {
-    let countries = sender.allowed_countries.as_deref().unwrap_or_default().join(", ");
-    let limit = sender.daily_spend_limit.map(|limit| limit.to_string()).unwrap_or_default();
+pub(super) fn panel(who: &SignedIn, sender: &SenderView, said: &Said) -> Markup {
+    html! {
+        section class="panel" id="details" {
+            header { h2 { "Details" } @if sender.whatsapp.is_some() { a href={ "/senders/" (sender.id) "/profile" } { "WhatsApp profile" } } }
+            @if may_change(who) { (form(who, sender, said)) } @else { div class="body" { (facts(sender)) } }
+        }
+    }
+}
+
+fn countries(sender: &SenderView) -> String {
+    sender.allowed_countries.as_deref().unwrap_or_default().join(", ")
+}
+
+fn facts(sender: &SenderView) -> Markup {
     let or_none = |text: &str, none: &'static str| {
         if text.is_empty() {
             html! { span class="faint" { (none) } }
@@ -20,24 +32,21 @@ pub(super) fn panel(who: &SignedIn, sender: &SenderView, faults: &Faults, typed:
         }
     };
     html! {
-        section class="panel" id="details" {
-            header { h2 { "Details" } @if sender.whatsapp.is_some() { a href={ "/senders/" (sender.id) "/profile" } { "WhatsApp profile" } } }
-            @if may_change(who) { (form(who, sender, (faults, typed), &countries, &limit)) } @else {
-                div class="body" {
-                    dl class="facts" {
-                        dt { "Phone number" } dd { (or_none(&sender.phone_number, "none")) }
-                        dt { "Countries" } dd { (or_none(&countries, "all")) }
-                        dt { "Daily limit" } dd { @match sender.daily_spend_limit { Some(limit) => (dollars(limit)), None => { span class="faint" { "none" } } } }
-                        dt { "Inbound email" } dd { @if sender.email_receiving_enabled { "accepted" } @else { "not accepted" } }
-                        @if let Some(account) = &sender.whatsapp { dt { "On WhatsApp" } dd { (or_none(&account.display_phone_number, "not known yet")) } }
-                    }
-                }
-            }
+        dl class="facts" {
+            dt { "Phone number" } dd { (or_none(&sender.phone_number, "none")) }
+            dt { "Countries" } dd { (or_none(&countries(sender), "all")) }
+            dt { "Daily limit" } dd { @match sender.daily_spend_limit { Some(limit) => (dollars(limit)), None => { span class="faint" { "none" } } } }
+            dt { "Inbound email" } dd { @if sender.email_receiving_enabled { "accepted" } @else { "not accepted" } }
+            @if let Some(account) = &sender.whatsapp { dt { "On WhatsApp" } dd { (or_none(&account.display_phone_number, "not known yet")) } }
         }
     }
 }
 
-fn form(who: &SignedIn, sender: &SenderView, (faults, typed): (&Faults, Option<&Form>), countries: &str, limit: &str) -> Markup {
+fn form(who: &SignedIn, sender: &SenderView, said: &Said) -> Markup {
+    let (faults, typed) = (&said.faults, said.typed.as_ref());
+    let limit = sender.daily_spend_limit.map(|limit| limit.to_string()).unwrap_or_default();
+    // After a notice that it was changed, saving is meant.
+    let version = typed.and_then(version_of).filter(|_| !said.changed_meanwhile).unwrap_or(sender.updated_at);
     let value = |name: &str, now: &str| typed.map_or_else(|| now.to_owned(), |typed| typed.get(name));
     let field = |name: &str, label: &str, hint: &str, now: &str| {
         Field { required: name == "name", ..Field::new(name, label, hint, &value(name, now)) }.show(faults)
@@ -46,16 +55,23 @@ fn form(who: &SignedIn, sender: &SenderView, (faults, typed): (&Faults, Option<&
     html! {
         form class="body" method="post" action={ "/senders/" (sender.id) } {
             (form_key(who))
+            input type="hidden" name="version" value=(version.to_string());
+            @if said.changed_meanwhile { (changed_meanwhile("This list")) (facts(sender)) }
             div class="fields" {
                 (field("name", "Name", "", &sender.name))
                 (field("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222.", &sender.phone_number))
-                (field("allowedCountries", "Countries it can send to", "Such as ES, PT; empty for all.", countries))
-                (field("dailySpendLimit", "Spending limit per day", "In US dollars; empty for none.", limit))
+                (field("allowedCountries", "Countries it can send to", "Such as ES, PT; empty for all.", &countries(sender)))
+                (field("dailySpendLimit", "Spending limit per day", "In US dollars; empty for none.", &limit))
             }
             label class="check" { input type="checkbox" name="emailReceivingEnabled" checked[receives]; "Accept inbound email" }
             div class="row" { button class="btn" name="do" value="save" { "Save" } }
         }
     }
+}
+
+/// Returns when the sender that the form shows was last changed.
+fn version_of(form: &Form) -> Option<Timestamp> {
+    Timestamp::parse(&form.get("version")).ok()
 }
 
 /// Reads the form.
@@ -77,6 +93,7 @@ pub(super) fn read(form: &Form) -> UpdateSender {
         allowed_countries: Some(Some(countries).filter(|countries| !countries.is_empty())),
         daily_spend_limit: Some(limit),
         email_receiving_enabled: Some(form.get("emailReceivingEnabled") == "on"),
+        expected_version: version_of(form),
         unreadable,
         ..UpdateSender::default()
     }

@@ -4,6 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::html;
+use nuncio_core::is_changed_meanwhile;
 use nuncio_core::senders::{CreateSender, UpdateSender};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Redacted, Result};
@@ -82,6 +83,10 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         Ok(None) if verb == "try" => lead_to(&tested(&own)),
         Ok(None) => lead_to(&format!("{own}{}", if verb == "save" || verb == "default" { "" } else { "#webhook" })),
         Ok(secret) => page(&app, &who, &id, StatusCode::OK, &Said { secret, ..Said::default() }).await,
+        Err(error) if is_changed_meanwhile(&error) => {
+            let said = Said { typed: Some(form), changed_meanwhile: true, ..Said::default() };
+            page(&app, &who, &id, StatusCode::CONFLICT, &said).await
+        }
         Err(error) if matches!(error.code().status(), 400 | 409) => {
             let url = form.get("webhookUrl");
             let said = Said { faults: Faults::of(&error), url, typed: (verb == "save").then_some(form), ..Said::default() };

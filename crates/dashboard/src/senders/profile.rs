@@ -4,13 +4,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
+use nuncio_core::is_changed_meanwhile;
 use nuncio_core::senders::{PictureType, ProfileView, SetPicture, UpdateProfile};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::profile::Vertical;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, choice, form_key, head, may_change, words};
+use crate::components::{Faults, Field, changed_meanwhile, choice, form_key, head, may_change, words};
 use crate::form::Form;
 use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
@@ -44,6 +45,8 @@ const SITES: [&str; 2] = ["website1", "website2"];
 struct Said {
     faults: Faults,
     typed: Option<Form>,
+    /// Whether it was not saved because the profile was changed since the form was opened.
+    changed_meanwhile: bool,
 }
 
 /// Shows the profile as the provider reports it.
@@ -62,11 +65,12 @@ async fn content(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<Mar
     Ok(html! {
         (head(Some((&crumb, &sender.name)), html! { "WhatsApp profile" }, html! { "What recipients see of this sender on WhatsApp" }, html! {}))
         (said.faults.summary())
+        @if said.changed_meanwhile { (facts(&profile)) }
         @if may_change(who) { (form(who, &profile, said, &action)) (picture(who, &profile, said, &action)) } @else { (facts(&profile)) }
     })
 }
 
-/// Shows the profile to a viewer.
+/// Shows the profile to a viewer, or what is stored in place of what was entered.
 fn facts(profile: &ProfileView) -> Markup {
     let sites = profile.websites.join(", ");
     let rows = [
@@ -96,11 +100,16 @@ fn form(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> Mar
     let field = |name: &str, label: &str, hint: &str, kind: &str, now: &str| {
         Field { kind, required: false, ..Field::new(name, label, hint, &value(name, now)) }.show(&said.faults)
     };
+    let typed = said.typed.as_ref().map(|typed| typed.get("version")).filter(|version| !version.is_empty());
+    // After a notice that it was changed, saving is meant.
+    let version = typed.filter(|_| !said.changed_meanwhile).unwrap_or_else(|| profile.version());
     let site = |n: usize| profile.websites.get(n).map_or("", String::as_str);
     html! {
         form class="panel" method="post" action=(action) {
             div class="body" {
                 (form_key(who))
+                input type="hidden" name="version" value=(version);
+                @if said.changed_meanwhile { (changed_meanwhile("The list above")) }
                 (field("about", "About", "A line below the name, at most 139 characters.", "text", &profile.about))
                 (field("description", "Description", "At most 512 characters.", "textarea", &profile.description))
                 (field("address", "Address", "At most 256 characters.", "text", &profile.address))
@@ -143,11 +152,15 @@ pub(crate) async fn change_profile(State(app): State<App>, Signed(who): Signed, 
     };
     match done {
         Ok(_) => lead_to(&format!("/senders/{id}/profile")),
+        Err(error) if is_changed_meanwhile(&error) => {
+            let said = Said { typed: Some(form), changed_meanwhile: true, ..Said::default() };
+            page(&app, &who, &id, StatusCode::CONFLICT, &said).await
+        }
         Err(error) if error.code().status() == 400 => {
             let sites = filled_sites(&form);
             let name =
                 |path: &str| (0..sites.len()).find(|n| path == format!("websites[{n}]")).map_or(path.to_owned(), |n| sites[n].0.to_owned());
-            let said = Said { faults: Faults::of(&error).renamed(name), typed: Some(form) };
+            let said = Said { faults: Faults::of(&error).renamed(name), typed: Some(form), changed_meanwhile: false };
             page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }
         Err(error) => refuse(&who, &format!("/senders/{id}"), &error),
@@ -163,6 +176,7 @@ async fn save(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<Profil
     let text = |name: &str| Some(form.get(name).trim().to_owned());
     let vertical = form.get("vertical");
     let update = UpdateProfile {
+        expected_version: Some(form.get("version")).filter(|version| !version.is_empty()),
         about: text("about"),
         address: text("address"),
         description: text("description"),

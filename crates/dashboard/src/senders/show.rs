@@ -64,6 +64,8 @@ pub(crate) struct Said {
     pub(super) url: String,
     /// Details as entered.
     pub(super) typed: Option<Form>,
+    /// Whether they were not saved because the sender was changed since the form was opened.
+    pub(super) changed_meanwhile: bool,
     /// Whether a test event was just sent to the webhook.
     pub(super) tested: bool,
 }
@@ -93,7 +95,7 @@ async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
         @if let Some(secret) = &said.secret { (new_secret(secret)) }
         (connections(&sender, may_change(who)))
         (webhook)
-        (details::panel(who, &sender, &said.faults, said.typed.as_ref()))
+        (details::panel(who, &sender, said))
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&sender.id.to_string())) } }
     };
     Ok((sender.name.clone(), content))

@@ -219,7 +219,7 @@ async fn carry_out(core: &Core, request: Request) -> Result<CommandOutput> {
         Command::SendersDelete { env, id } => senders::delete(core, project.tenant(env), &id).await,
         Command::ConnectionsList { env } => listed!(env, each => connections::list(core, project.tenant(each)).await?),
         Command::ConnectionsSet { env, sender, channel, kind, settings, secrets, throttle } => {
-            let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle: None };
+            let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle: None, expected_version: None };
             connections::set(core, project.tenant(env), (sender.as_deref(), &channel), put, throttle).await
         }
         Command::ConnectionsRemove { env, sender, channel } => {

@@ -11,7 +11,7 @@ use crate::money::with_prices;
 const BAD: &str = "Please reply with your password to win";
 
 /// Returns the value of an input on a page.
-fn value<'a>(page: &'a str, name: &str) -> &'a str {
+pub(crate) fn value<'a>(page: &'a str, name: &str) -> &'a str {
     let named = format!(" name=\"{name}\"");
     let input = page.split("<input").find(|input| input.contains(&named)).unwrap_or_else(|| panic!("no {name}: {page}"));
     input.split(" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_else(|| panic!("no value of {name}: {page}"))
@@ -123,6 +123,56 @@ async fn saving_does_not_overwrite_what_was_changed_meanwhile() {
         let late = save("Mine", "A text of many words", &page).await.expect(409).text;
         assert!(late.contains("It was not saved.") && late.contains("A text of many words"), "{late}");
         assert!(late.contains("Your last action changed nothing") && !late.contains("pending_review"), "{late}");
+    }
+}
+
+// holds: pages.broadcasts
+#[tokio::test]
+async fn what_is_sent_is_what_the_page_showed() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let id = text(&app).await;
+        let path = format!("/broadcasts/{id}");
+        add(&app, &id, phones(1)).await;
+        let send = async |page: &str| {
+            // The field of the form that sends follows that of the editor, with the same value.
+            let fields = [
+                ("do", "send"),
+                ("at", "2026-06-01T10:00"),
+                ("version", value(page, "version")),
+                ("recipients", value(page, "recipients")),
+            ];
+            browser.submit(&path, &fields).await
+        };
+        let page = browser.page(&path).await;
+        app.request("PATCH", &format!("/v1{path}"), Some(json!({"text": "Another text"}))).await.expect(200);
+        let warned = send(&page).await.expect(409).text;
+        assert!(warned.contains("It was changed meanwhile.") && warned.contains("Nothing was sent."), "{warned}");
+        assert!(warned.contains("Another text") && value(&warned, "at") == "2026-06-01T10:00", "{warned}");
+        app.post(&format!("/v1{path}/contacts"), json!({"contacts": [{"recipient": "+34600999999"}]})).await.expect(201);
+        let warned = send(&warned).await.expect(409).text;
+        assert!(warned.contains("Review and send to 2"), "{warned}");
+        assert_eq!(status(&app, &id).await, "draft");
+        send(&warned).await.expect(303);
+        app.drain().await;
+        assert_eq!(status(&app, &id).await, "scheduled");
+    }
+}
+
+// holds: pages.broadcasts
+#[tokio::test]
+async fn a_broadcast_that_others_can_move_on_is_followed() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let id = rejected(&app, BAD).await;
+        let path = format!("/broadcasts/{id}");
+        let is_live = async || browser.page(&path).await.contains("data-live=\"whole\"");
+        assert!(!is_live().await, "it can be edited");
+        act(&app, &id, "escalate").await;
+        assert_eq!(status(&app, &id).await, "escalated");
+        assert!(is_live().await);
+        act(&app, &id, "cancel").await;
+        assert!(!is_live().await);
     }
 }
 
