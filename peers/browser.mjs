@@ -98,7 +98,7 @@ async function firstRun() {
 
 /** A list says that there is something new, and shows it when it is asked to. */
 async function followed(page) {
-  await go(page, "/messages");
+  await go(page, "/messages#main");
   assert.equal(await page.locator("table.rows tbody tr").count(), 1);
   await api("POST", "/v1/messages", { to: "+34600111223", text: "مرحبا، طلبك في الطريق", metadata: { order: "1017" } });
   await page.getByRole("link", { name: "1 new. Show" }).click();
@@ -121,10 +121,34 @@ async function conversation(page) {
   await page.fill("[name=text]", "Today, before noon.");
   await page.getByRole("button", { name: /Reply by/ }).click();
   await page.getByText("Today, before noon.").first().waitFor();
-  // What comes shows by itself.
-  await page.evaluate(() => document.activeElement?.blur());
+  // What comes shows by itself, and the focus stays.
+  await page.getByRole("link", { name: "Contact", exact: true }).focus();
   await api("POST", "/v1/sandbox/inbound", { channel: "sms", from: "+34600111222", text: "Thank you" });
   await page.getByText("Thank you").first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Contact");
+  // What is being written stays, whatever comes and whatever key is pressed.
+  await page.fill("[name=text]", "You are welcome");
+  await api("POST", "/v1/sandbox/inbound", { channel: "sms", from: "+34600111222", text: "Is it blue?" });
+  await page.getByRole("link", { name: "There is something new. Show" }).waitFor();
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("c");
+  assert.equal(await page.inputValue("[name=text]"), "You are welcome");
+  // It is still there after a look at another page.
+  await page.getByRole("link", { name: "Contact", exact: true }).click();
+  await page.waitForURL(/contacts/);
+  await page.goBack();
+  assert.equal(await page.inputValue("[name=text]"), "You are welcome");
+  await page.fill("[name=text]", "");
+  await page.evaluate(() => document.activeElement.blur());
+  await page.getByText("Is it blue?").first().waitFor();
+  // Another message of a person further down is announced.
+  await api("POST", "/v1/sandbox/inbound", { channel: "sms", from: "+34600111299", text: "Hello?" });
+  await go(page, "/conversations");
+  assert.equal(await page.locator("table.rows tbody tr").count(), 2);
+  await api("POST", "/v1/sandbox/inbound", { channel: "sms", from: "+34600111222", text: "I mean the parcel" });
+  await page.getByRole("link", { name: "1 new. Show" }).click();
+  await page.locator("table.rows tbody tr").first().getByText("I mean the parcel").first().waitFor();
+  await page.locator("table.rows tbody a.to").first().click();
   await look(page, "conversation");
 }
 
@@ -153,7 +177,15 @@ async function broadcast(page) {
   await page.locator("form:has(#file) button").first().click();
   await page.getByText("40 of 41 rows added").waitFor();
   await look(page, "broadcast-draft");
-  await page.getByRole("button", { name: /Review and send to 40/ }).click();
+  // What was entered in another form is not lost unasked.
+  await page.fill("#text", "Hello {{name}}, we open at ten.");
+  const send = (answer) => {
+    page.once("dialog", (dialog) => dialog[answer]());
+    return page.getByRole("button", { name: /Review and send to 40/ }).click();
+  };
+  await send("dismiss");
+  assert.equal(await page.inputValue("#text"), "Hello {{name}}, we open at ten.");
+  await send("accept");
   await page.getByText("100 % done").waitFor();
   await page.getByRole("heading", { name: "By channel" }).waitFor();
   await look(page, "broadcast");

@@ -46,27 +46,52 @@
     document.querySelector("main").prepend(note);
   };
 
-  // Whatever somebody is using stays as it is.
-  const inUse = (main) => main.contains(document.activeElement) || main.querySelector(":popover-open") !== null
-    || [...main.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue);
+  // Whether somebody has changed what a field had when the page was made.
+  const isChanged = (field) => {
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    if (field.localName !== "select") return field.value !== field.defaultValue;
+    const before = [...field.options].findLast((option) => option.defaultSelected) ?? field.options[0];
+    return field.selectedIndex !== (before?.index ?? -1);
+  };
+  const changed = (main) => [...main.querySelectorAll("input:not([type=hidden]), textarea, select")].filter(isChanged);
 
-  // Rows that are shown change in place; new ones wait until they are asked for.
+  // What somebody types into, has changed or opened stays as it is.
+  const inUse = (main) => (main.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox], [type=radio]), textarea, select"))
+    || main.querySelector(":popover-open") !== null || changed(main).length > 0;
+
+  // Puts a part in the place of another, with the focus where it was.
+  const replace = (old, now) => {
+    const focused = old.contains(document.activeElement) && document.activeElement;
+    old.replaceWith(now);
+    localise(now);
+    if (!focused) return;
+    const same = [...now.querySelectorAll(focused.localName)].find((part) => part.textContent === focused.textContent);
+    same?.focus({ preventScroll: true });
+  };
+
+  // Announces what waits until it is asked for. The address is without its fragment, so that following it loads the page.
+  const announce = (text) => {
+    if (text && document.querySelector("#news a")?.textContent === text) return;
+    const show = document.createElement("a");
+    show.href = location.pathname + location.search;
+    show.textContent = text;
+    say("news", text && show);
+  };
+
+  // Rows that are shown change in place; new ones, and those that moved up, wait until they are asked for.
   const renewRows = (main, page, known) => {
-    const here = rowsOf(main);
-    let fresh = 0;
-    for (const [href, row] of rowsOf(page)) {
+    const [here, now] = [rowsOf(main), rowsOf(page)];
+    const [before, order] = [[...here.keys()], [...now.keys()]];
+    const movedUp = (href, at) => order.slice(at + 1).some((later) => before.includes(later) && before.indexOf(later) < before.indexOf(href));
+    const fresh = order.filter((href, at) => !here.has(href) || movedUp(href, at)).length;
+    for (const [href, row] of now) {
       const html = row.outerHTML;
-      if (!here.has(href)) fresh += 1;
-      else if (known.get(href) !== html) {
+      if (here.has(href) && known.get(href) !== html) {
         known.set(href, html);
-        here.get(href).replaceWith(row);
-        localise(row);
+        replace(here.get(href), row);
       }
     }
-    const show = document.createElement("a");
-    show.href = location.href;
-    show.textContent = `${fresh} new. Show`;
-    say("news", fresh > 0 && show);
+    announce(fresh > 0 && `${fresh} new. Show`);
   };
 
   // A page without what differs each time: the time at which it was made, and the keys of its forms that are good once.
@@ -85,17 +110,20 @@
     const known = new Map([...rowsOf(main)].map(([href, row]) => [href, row.outerHTML]));
     const again = () => setTimeout(look, every);
     const look = async () => {
-      if (document.hidden || inUse(main)) return again();
+      if (document.hidden) return again();
       try {
         const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-        if (answer.redirected) return location.reload();
+        // Not signed in any more; or it was deleted, or may not be seen any more, as the page then says.
+        if (answer.redirected || answer.status === 404 || answer.status === 403) return location.reload();
         const whole = new DOMParser().parseFromString(await answer.text(), "text/html");
         // Another tab switched to another project or environment: the whole page changes, and its forms.
         if (view(whole) && view(whole) !== view(document)) return location.reload();
         if (!answer.ok) throw new Error(answer.statusText);
         const page = whole.querySelector("main");
         if (rows) renewRows(main, page, known);
+        else if (inUse(main)) announce(bare(page) !== html && "There is something new. Show");
         else if (bare(page) === html) {
+          announce(false);
           const [old, now] = [main, page].map((part) => part.querySelector("time.made"));
           if (now) old.replaceWith(now);
           localise(main);
@@ -104,9 +132,8 @@
           // What somebody opened stays open.
           const open = [...main.querySelectorAll("details")].map((part) => part.open);
           [...page.querySelectorAll("details")].forEach((part, at) => { part.open ||= open[at] ?? false; });
-          main.replaceWith(page);
+          replace(main, page);
           main = page;
-          localise(main);
         }
         say("lost");
       } catch {
@@ -123,10 +150,13 @@
     if (event.target.type === "datetime-local") tellLocal(event.target);
   });
 
-  // The second click of a double click would take away what the first one is answered.
+  // Every form leads to another page, which has nothing of what was entered in the others. The second click of a double click would take away
+  // what the first one is answered.
   document.addEventListener("submit", (event) => {
     const [form, now] = [event.target, event.timeStamp];
-    if (now - (form.sentAt ?? -Infinity) < 1500) event.preventDefault();
+    const isLost = changed(document.querySelector("main")).some((field) => field.form !== form);
+    if (isLost && !confirm("What you entered in another form of this page is not saved, and will be lost. Continue?")) event.preventDefault();
+    else if (now - (form.sentAt ?? -Infinity) < 1500) event.preventDefault();
     else form.sentAt = now;
   });
 
@@ -164,6 +194,8 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    const main = document.querySelector("main");
+    if (main.querySelector(":popover-open")) return;
     if (event.key === "/") {
       const find = document.querySelector("#q");
       if (find) { event.preventDefault(); find.focus(); }
@@ -171,7 +203,7 @@
       const all = links(document);
       const next = all.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
       all[Math.max(0, Math.min(all.length - 1, next))]?.focus();
-    } else if (event.key === "c") {
+    } else if (event.key === "c" && !inUse(main)) {
       location.assign("/messages/new");
     }
   });
