@@ -107,6 +107,26 @@ impl Contacts<'_> {
         self.current(caller.tenant, id).await
     }
 
+    /// Changes the metadata of a contact as it is stored now, for pages, which change one entry and keep the others.
+    pub async fn edit_metadata(
+        &self,
+        caller: &Caller,
+        id: &str,
+        edit: impl FnOnce(&mut Map<String, Value>) -> Result<()> + Send,
+    ) -> Result<()> {
+        caller.require(UseCase::UpdateContact)?;
+        let id = parse_id(id, "contact")?;
+        let mut tx = self.inner.store.begin().await?;
+        let mut contact = lock(&mut *tx, caller.tenant, id).await?;
+        let before = shown(&contact.detail);
+        edit(&mut contact.detail.metadata)?;
+        let mut errors = Vec::new();
+        check_metadata(Some(&contact.detail.metadata), &mut errors);
+        Error::if_any(errors)?;
+        self.touch(&mut *tx, caller.tenant, &mut contact).await?;
+        Ok(Change::new("contact", "update", id).from(&before).to(&shown(&contact.detail)).commit(tx, caller.tenant).await?)
+    }
+
     /// `DELETE /v1/contacts/{id}/merge-suggestion`: dismisses the current suggestion permanently, also at the suggested contact.
     pub async fn dismiss_merge_suggestion(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(UseCase::DismissMergeSuggestion)?;

@@ -12,17 +12,19 @@ use super::{Said, people};
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channels, choice, form_key};
 use crate::form::{Form, recipient};
+use crate::messages::new::{key, made, once};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse, show_or_refuse};
 
 const CHANNELS: [(&str, &str); 7] = channels(("", "By its form: SMS or email"));
 
 /// Renders the form for a new contact.
-pub(super) fn new_form(who: &SignedIn, said: &Said) -> Markup {
+pub(super) fn new_form(app: &App, who: &SignedIn, said: &Said) -> Markup {
     html! {
         section class="panel" id="new" {
             header { h2 { "One person" } }
             form class="body" method="post" action="/contacts/new" {
                 (form_key(who))
+                input type="hidden" name="once" value=(once(app));
                 (Field { required: false, ..Field::new("name", "Name", "", &said.typed.get("name")) }.show(&said.faults))
                 (address_fields(said, None))
                 div class="row" { button class="btn" { "Add this person" } }
@@ -96,10 +98,11 @@ pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: A
     let name = Some(form.get("name").trim().to_owned()).filter(|name| !name.is_empty());
     let created = async {
         let command = CreateContact { channels: vec![address(&form)?], display_name: name, metadata: None };
-        app.core.contacts().create(&who.caller, command, None).await
+        let contact = app.core.contacts().create(&who.caller, command, key(&form.get("once")).as_deref()).await;
+        made(contact.map(|contact| contact.id), "contact")
     };
     match created.await {
-        Ok(contact) => lead_to(&format!("/contacts/{}", contact.id)),
+        Ok(id) => lead_to(&format!("/contacts/{id}")),
         Err(error) if error.code().status() == 400 => {
             let said = Said::of(&error, form);
             let content = people(&app, &who, &asked, &said, None).await;

@@ -26,7 +26,7 @@ use crate::upload::invalid_rows;
 pub(crate) use edit::{create, new};
 pub(crate) use file::{export, import};
 pub(crate) use merge::{compare, merge};
-pub(crate) use show::{act, show};
+pub(crate) use show::{act, opt_outs, show};
 
 const NOBODY: &str =
     "No contact has this name, number or address. A number might need its country code, and an email address its capital letters.";
@@ -91,7 +91,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked, said: &Said, imported:
                 (pager(asked.older("/contacts", next)))
             }
         }
-        @if may_change(who) { div class="cols" { (edit::new_form(who, said)) (file::form(who, said)) } }
+        @if may_change(who) { div class="cols" { (edit::new_form(app, who, said)) (file::form(who, said)) } }
     })
 }
 

@@ -9,6 +9,7 @@ use nuncio_core::contacts::suppressions::{CreateSuppression, ListSuppressions, S
 use nuncio_core::messages::{ListContactMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Error, Result};
+use url::form_urlencoded;
 
 use super::{Said, edit, metadata, name};
 use crate::App;
@@ -36,8 +37,6 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
     let asked = ListContactMessages { limit: Some(50), ..ListContactMessages::default() };
     let (messages, older) = app.core.messages().list_of_contact(&who.caller, id, &asked).await?;
     let title = name(&contact);
-    let write_to = contact.channels.first().map(|channel| channel.identifier.clone()).unwrap_or_default();
-    let write: String = url::form_urlencoded::byte_serialize(write_to.as_bytes()).collect();
     let opt_outs = opt_outs(app, who, &contact).await?;
     // Each form shows its own errors.
     let (verb, nothing) = (said.typed.get("do"), Said::default());
@@ -45,7 +44,7 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
     let content = html! {
         (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! {
             a class="btn" href=(newest_of(id)) { "Conversation" }
-            @if may_change(who) { a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }
+            @if may_change(who) { a class="btn go" href=(write_to(&contact)) { "Write" } }
         }))
         @if let Some(other) = contact.suggested_merge_with { (suggestion(who, &contact, &other.to_string())) }
         div class="aside" {
@@ -66,11 +65,29 @@ async fn person(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(Str
                 }))
                 (consent(who, &contact, &opt_outs))
                 @if may_change(who) { (edit::forms(who, &contact, of(&["rename"]), of(&["add"]), of(&["compare"]))) }
-                (metadata::panel(who, &contact, of(&["set", "unset"])))
+                (metadata::panel(who, &contact, of(&["new", "set", "unset"])))
             }
         }
     };
     Ok((title, content))
+}
+
+/// Returns the page that writes to a contact.
+fn write_to(contact: &ContactView) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(first) = contact.channels.first() {
+        query.append_pair("to", &first.identifier);
+        // A chat id does not tell its channel.
+        if is_chat(first.channel) {
+            query.append_pair("channel", first.channel.as_str());
+        }
+    }
+    format!("/messages/new?{}", query.finish())
+}
+
+/// Returns whether the identifiers of a channel are chat ids.
+const fn is_chat(channel: Channel) -> bool {
+    matches!(channel, Channel::Telegram | Channel::Instagram)
 }
 
 /// The person is the same in all rows: it has the text in place of the address.
@@ -93,7 +110,7 @@ fn table(messages: &[MessageView]) -> Markup {
 }
 
 /// Returns the suppressions of all identifiers of a contact.
-async fn opt_outs(app: &App, who: &SignedIn, contact: &ContactView) -> Result<Vec<SuppressionView>> {
+pub(crate) async fn opt_outs(app: &App, who: &SignedIn, contact: &ContactView) -> Result<Vec<SuppressionView>> {
     let mut found: Vec<SuppressionView> = Vec::new();
     for (_, identifier) in identifiers(contact) {
         let asked = ListSuppressions { identifier: Some(identifier.to_owned()), ..ListSuppressions::default() };
@@ -165,7 +182,7 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
     let done = match verb.as_str() {
         "rename" => edit::rename(&app, &who, &id, &form).await,
         "add" => edit::add(&app, &who, &id, &form).await,
-        "set" | "unset" => metadata::change(&app, &who, &id, &form, verb == "unset").await,
+        "new" | "set" | "unset" => metadata::change(&app, &who, &id, &form, &verb).await,
         "compare" => match edit::other(&app, &who, &id, &form).await {
             Ok(other) => return lead_to(&format!("{page}/merge?with={other}")),
             Err(error) => Err(error),
@@ -177,15 +194,15 @@ pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): P
         "dismiss" => app.core.contacts().dismiss_merge_suggestion(&who.caller, &id).await,
         "stop" => {
             // Chat ids belong to one channel; phone numbers and email addresses are suppressed on all of theirs.
-            let channel = Channel::parse(&form.get("channel")).filter(|channel| matches!(channel, Channel::Telegram | Channel::Instagram));
+            let channel = Channel::parse(&form.get("channel")).filter(|channel| is_chat(*channel));
             let command = CreateSuppression { identifier: form.get("identifier"), channel, sender_id: None, reason: None };
             app.core.suppressions().create(&who.caller, command, None).await.map(drop)
         }
         _ => Err(Error::field("do", "is not an action of a contact")),
     };
     match done {
-        Ok(()) => lead_to(&format!("{page}{}", if matches!(verb.as_str(), "set" | "unset") { "#details" } else { "" })),
-        Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "compare" | "set" | "unset") => {
+        Ok(()) => lead_to(&format!("{page}{}", if matches!(verb.as_str(), "new" | "set" | "unset") { "#details" } else { "" })),
+        Err(error) if error.code().status() == 400 && matches!(verb.as_str(), "rename" | "add" | "compare" | "new" | "set" | "unset") => {
             let said = Said::of(&error, form);
             self::page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
         }

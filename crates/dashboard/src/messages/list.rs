@@ -9,6 +9,7 @@ use nuncio_core::messages::{ListMessages, MessageView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 use nuncio_domain::message::Direction;
+use url::form_urlencoded;
 
 use crate::App;
 use crate::components::{
@@ -64,10 +65,11 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked) -> Result<Vec<ContactV
     Ok(app.core.contacts().list(&who.caller, &named).await?.0)
 }
 
-fn people_panel(people: &[ContactView]) -> Markup {
+fn people_panel(people: &[ContactView], name: &str) -> Markup {
+    let all: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
     html! {
         section class="panel" aria-label="People" {
-            header { h2 { "People with this name" } a href="/contacts" { "All" } }
+            header { h2 { "People with this name" } a href={ "/contacts?q=" (all) } { "All" } }
             table class="rows fix" {
                 caption class="sr" { "People with this name" }
                 tbody {
@@ -147,12 +149,13 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     };
     let ((messages, next), fault) = found_or_fault(listed.await)?;
     let people = if fault.is_none() { people(app, who, asked).await? } else { Vec::new() };
+    let name = sought.clone().unwrap_or_default();
     let scopes = scopes(app, who, asked).await;
     let status = asked.get("status").unwrap_or_default();
     let on = asked.get("channel").unwrap_or_default();
     Ok(html! {
         (head(None, html! { "Messages" }, html! { "Newest first" }, html! { @if may_change(who) { a class="btn go" href="/messages/new" { "New message" } } }))
-        @if !people.is_empty() { (people_panel(&people)) }
+        @if !people.is_empty() { (people_panel(&people, &name)) }
         section class="panel" aria-label="List" {
             @for (field, name, id) in &scopes {
                 header {

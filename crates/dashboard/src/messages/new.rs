@@ -50,7 +50,8 @@ impl Typed {
 
 /// Shows an empty form, or a copy of the message named by `like`.
 pub(crate) async fn show(State(app): State<App>, MayChange(who): MayChange, asked: Asked) -> Response {
-    let mut typed = Typed { to: asked.get("to").unwrap_or_default(), key: once(&app), ..Typed::default() };
+    let mut typed = Typed { key: once(&app), ..Typed::default() };
+    [typed.to, typed.channel] = ["to", "channel"].map(|name| asked.get(name).unwrap_or_default());
     if let Some(like) = asked.get("like") {
         let message = match app.core.messages().get(&who.caller, &like, |_| true).await {
             Ok(message) => message,

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::broadcasts::{act, add, draft, finish};
 use crate::dashboard::person;
+use crate::dashboard_broadcasts::value;
 
 // holds: pages.broadcasts
 #[tokio::test]
@@ -79,6 +80,53 @@ async fn a_sender_has_a_number_and_limits() {
         let sender = app.get(&format!("/v1{own}")).await.expect(200).json();
         assert_eq!((&sender["phoneNumber"], sender.get("dailySpendLimit"), sender.get("allowedCountries")), (&json!(""), None, None));
         assert!(browser.page("/settings/audit?what=sender").await.contains("Sender changed"));
+    }
+}
+
+// holds: pages.details
+#[tokio::test]
+async fn what_another_person_set_meanwhile_is_not_removed() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        let own = format!("/senders/{sender}");
+        let page = browser.page(&own).await;
+        app.request("PATCH", &format!("/v1{own}"), Some(json!({"dailySpendLimit": 25}))).await.expect(200);
+        // At the same time, by this clock.
+        app.request("PATCH", &format!("/v1{own}"), Some(json!({"allowedCountries": ["ES"]}))).await.expect(200);
+        let save = async |page: &str| browser.submit(&own, &[("do", "save"), ("name", "Shop"), ("version", value(page, "version"))]).await;
+        let stored = async || app.get(&format!("/v1{own}")).await.expect(200).json();
+        let warned = save(&page).await.expect(409).text;
+        assert!(warned.contains("It was changed meanwhile.") && warned.contains("value=\"Shop\""), "{warned}");
+        assert!(warned.contains("<dd>$25.00</dd>") && warned.contains(">ES<"), "what is stored: {warned}");
+        assert_eq!((&stored().await["dailySpendLimit"], &stored().await["allowedCountries"]), (&json!(25), &json!(["ES"])));
+        save(&warned).await.expect(303);
+        assert_eq!((&stored().await["name"], stored().await.get("dailySpendLimit")), (&json!("Shop"), None), "saving again is meant");
+
+        let path = format!("{own}/profile");
+        let page = browser.page(&path).await;
+        app.request("PATCH", &format!("/v1{path}"), Some(json!({"about": "Shoes"}))).await.expect(200);
+        let save = async |page: &str| {
+            let fields = [("do", "save"), ("address", "Calle Mayor 1"), ("vertical", "RETAIL"), ("version", value(page, "version"))];
+            browser.submit(&path, &fields).await
+        };
+        let warned = save(&page).await.expect(409).text;
+        assert!(warned.contains("It was changed meanwhile.") && warned.contains("<dd><bdi dir=\"auto\">Shoes</bdi></dd>"), "{warned}");
+        assert_eq!(app.get(&format!("/v1{path}")).await.expect(200).json()["profile"]["about"], "Shoes");
+        save(&warned).await.expect(303);
+
+        let path = format!("{own}/channels/sms");
+        let (page, put) = (browser.page(&path).await, json!({"kind": "sim", "throttle": {"messagesPerSecond": 5, "burst": 5}}));
+        app.request("PUT", &format!("/v1{path}"), Some(put)).await.expect(200);
+        let save = async |page: &str| browser.submit(&path, &[("do", "save"), ("kind", "sim"), ("version", value(page, "version"))]).await;
+        let warned = save(&page).await.expect(409).text;
+        assert!(warned.contains("It was changed meanwhile."), "{warned}");
+        save(&warned).await.expect(200);
+        // Somebody else connects it first.
+        app.request("DELETE", &format!("/v1{path}"), None).await.expect(204);
+        let page = browser.page(&format!("{path}?kind=sim")).await;
+        app.request("PUT", &format!("/v1{path}"), Some(json!({"kind": "sim"}))).await.expect(201);
+        save(&page).await.expect(409);
     }
 }
 
@@ -167,15 +215,24 @@ async fn metadata_of_a_contact_is_changed_entry_by_entry() {
         viewer.submit(&path, &set("plan", "x")).await.expect(403);
         let seen = viewer.page(&path).await;
         assert!(seen.contains("gold") && !seen.contains("name=\"metadata\""), "{seen}");
-        for (name, value) in [("plan", "silver"), ("visits", "8"), (" city ", "<Madrid>")] {
-            browser.submit(&path, &set(name, value)).await.expect(303);
+        for (verb, name, value) in [("set", "plan", "silver"), ("set", "visits", "8"), ("new", " city ", "<Madrid>")] {
+            browser.submit(&path, &[("do", verb), ("metadataName", name), ("metadata", value)]).await.expect(303);
         }
+        let taken = browser.submit(&path, &[("do", "new"), ("metadataName", "plan"), ("metadata", "lost?")]).await.expect(400).text;
+        assert!(taken.contains("id=\"metadataName-fault\"") && taken.contains("value=\"lost?\""), "{taken}");
         assert_eq!(stored().await, json!({"plan": "silver", "visits": 8, "city": "<Madrid>"}));
         assert!(browser.page(&path).await.contains("value=\"&lt;Madrid&gt;\""));
         browser.submit(&path, &[("do", "unset"), ("metadataName", "plan")]).await.expect(303);
         assert_eq!(stored().await, json!({"visits": 8, "city": "<Madrid>"}));
         let wrong = browser.submit(&path, &set(" ", "lost?")).await.expect(400);
         assert!(wrong.text.contains("id=\"metadataName-fault\"") && wrong.text.contains("value=\"lost?\""), "{}", wrong.text);
+        // A field of one line would lose the line breaks.
+        let lines = json!({"note": "\nfirst\r\nsecond"});
+        app.request("PATCH", &format!("/v1{path}"), Some(json!({"metadata": lines}))).await.expect(200);
+        let page = browser.page(&path).await;
+        assert!(page.contains(">\n\nfirst\nsecond</textarea>"), "{page}");
+        browser.submit(&path, &set("note", "\r\nfirst\r\nsecond")).await.expect(303);
+        assert_eq!(stored().await, lines, "unchanged");
         let full: serde_json::Map<_, _> = (0..50).map(|n| (format!("k{n}"), json!("v"))).collect();
         app.request("PATCH", &format!("/v1{path}"), Some(json!({"metadata": full}))).await.expect(200);
         let wrong = browser.submit(&path, &set("one more", "v")).await.expect(400);
@@ -247,6 +304,11 @@ async fn a_second_click_leads_to_what_the_first_one_made() {
         let test = twice(&draft, &[("do", "test"), ("to", "+34600111222")]).await;
         assert!(test.starts_with("/messages/msg_"), "{test}");
         twice("/senders/new", &[("name", "Desk")]).await;
+        twice("/templates/new", &[("name", "hello"), ("language", "en"), ("body", "Hello"), ("category", "UTILITY")]).await;
+        twice("/contacts/new", &[("name", "Ana"), ("identifier", "+34600111333")]).await;
+        for page in ["/templates/new", "/contacts"] {
+            assert!(browser.page(page).await.contains("name=\"once\""), "{page}");
+        }
         let invite = [("clientName", "Acme"), ("once", "page-1")];
         browser.submit("/invitations", &invite).await.expect(201);
         let again = browser.submit("/invitations", &invite).await.expect(303);
