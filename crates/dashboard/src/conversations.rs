@@ -6,23 +6,26 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
+use nuncio_core::contacts::suppressions::SuppressionView;
 use nuncio_core::messages::{ListContactMessages, ListMessages, MessageView, SendMessage, SendOptions};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::message::{Direction, Status};
-use nuncio_domain::{Channel, ContactId, Error, RequestedChannel, Result, SenderId, limits};
+use nuncio_domain::{Channel, ContactId, Error, ErrorCode, RequestedChannel, Result, SenderId, limits};
 
 use crate::App;
 use crate::components::{
-    Faults, Field, channel, counted, data_table, empty, form_key, head, may_change, message_state, pager, time, words,
+    Faults, Field, channel, counted, data_table, empty, form_key, head, icon, may_change, message_state, pager, sentence, time, words,
 };
-use crate::contacts::name;
+use crate::contacts::{name, opt_outs};
 use crate::form::Form;
-use crate::messages::new::{key, made, once, still_there};
+use crate::messages::new::{key, made, once};
 use crate::plain::shown;
 use crate::shell::{Live, followed};
 use crate::signed::{Asked, Posted, Signed, lead_to, refuse};
 
 const PLACE: &str = "/conversations";
+/// Channel, address and sender of a reply.
+type Way = (Channel, String, SenderId);
 /// Maximum number of messages shown of a thread.
 const SHOWN: u32 = 50;
 
@@ -134,6 +137,14 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
     // The channel follows from the newest messages, which an older page does not have.
     let answer = if past { None } else { answer_to(&messages) };
     let field = Field { kind: "textarea", ..Field::new("text", "Your reply", "", typed) };
+    let refused = match &answer {
+        Some(way) => opt_outs(app, who, &contact).await?.into_iter().find(|one| applies(one, way)),
+        None => None,
+    };
+    let by = match &answer {
+        Some((by, _, sender)) => sender_name(app, who, *sender, *by).await?,
+        None => None,
+    };
     let content = html! {
         (head(Some((PLACE, "Conversations")), words(&title), html! { @if let Some((by, to, _)) = &answer { (channel(*by)) ", " (words(to)) } }, html! { a class="btn" href={ "/contacts/" (contact.id) } { "Contact" } }))
         section class="panel" {
@@ -144,19 +155,49 @@ async fn content(app: &App, who: &SignedIn, id: &str, asked: &Asked, typed: &str
             }
             @if messages.is_empty() { (empty("chat", "No messages", "No messages to or from this person.", html! {})) }
             @else { div class="thread" { @for (age, message) in messages.iter().enumerate().rev() { (bubble(message, age == 0 && !past)) } } }
-            @if let Some((by, to, _)) = answer.as_ref().filter(|_| may_change(who)) {
-                form class="body" method="post" action=(own) {
+            @if let Some(refused) = &refused {
+                div class="body" { div class="note warn" { (icon("alert")) div { b { "This person does not want messages here." } p { (sentence(&refused.reason.as_str().replace('_', " "))) " Since " (time(refused.created_at)) "; a reply would fail." } } } }
+            }
+            @if let Some((channel_of, to, sender)) = answer.as_ref().filter(|_| may_change(who)) {
+                @match &by { None => { (no_sender(*channel_of, typed)) }, Some(name) => { form class="body" method="post" action=(own) {
                     (form_key(who))
                     input type="hidden" name="once" value=(once(app));
-                    input type="hidden" name="way" value=(way(*by, to));
+                    input type="hidden" name="way" value=(way(*channel_of, to, *sender));
                     (faults.summary())
                     (field.show(faults))
-                    div class="row" { button class="btn go" { "Reply by " (channel(*by)) } }
-                }
+                    div class="row" { button class="btn go" { "Reply by " (channel(*channel_of)) " from " (words(name)) } }
+                } } }
             }
         }
     };
     Ok((title, content))
+}
+
+/// Returns the name of the sender of a reply; `None` if it can no longer send on the channel.
+async fn sender_name(app: &App, who: &SignedIn, sender: SenderId, by: Channel) -> Result<Option<String>> {
+    let config = app.core.tenant_config(who.caller.tenant).await?;
+    let connected = config.sender(sender).filter(|_| config.connection(sender, by).is_some());
+    Ok(connected.map(|sender| sender.name.clone()))
+}
+
+/// Returns whether a suppression applies to a reply.
+fn applies(suppression: &SuppressionView, (by, to, sender): &Way) -> bool {
+    suppression.identifier == *to
+        && suppression.channel.is_none_or(|channel| channel == *by)
+        && suppression.sender_id.is_none_or(|only| only == *sender)
+}
+
+/// Says why nobody can reply, with what was written, if it was.
+fn no_sender(by: Channel, typed: &str) -> Markup {
+    html! {
+        div class="body" {
+            div class="note warn" {
+                (icon("alert"))
+                div { b { "You cannot reply here." } p { "The sender of this conversation was deleted, or is no longer connected for " (channel(by)) ". Open the contact to write by another." } }
+            }
+            @if !typed.is_empty() { p class="soft" { "What you entered:" } pre class="said" tabindex="0" dir="auto" { (typed) } }
+        }
+    }
 }
 
 fn bubble(message: &MessageView, is_newest: bool) -> Markup {
@@ -170,20 +211,21 @@ fn bubble(message: &MessageView, is_newest: bool) -> Markup {
             (shown(message))
             br;
             small class="faint" { a href={ "/messages/" (message.id) } { (time(message.created_at)) } " · " (channel(message.channel)) @if message.direction != Direction::Inbound { " · " (message_state(message.status, message.held_reason.is_some())) } }
+            @if let Some(why) = message.error_message.as_deref().filter(|_| message.status == Status::Failed) { br; small { (words(&sentence(why))) } }
         }
     }
 }
 
 /// Returns channel, address and sender for a reply: of the newest inbound message, or else the newest outbound one.
-fn answer_to(messages: &[MessageView]) -> Option<(Channel, String, SenderId)> {
+fn answer_to(messages: &[MessageView]) -> Option<Way> {
     let inbound = messages.iter().find(|message| message.direction == Direction::Inbound);
     let came = inbound.and_then(|message| Some((message.channel, message.from.clone()?, message.sender_id)));
     came.or_else(|| messages.first().map(|message| (message.channel, message.to.clone(), message.sender_id)))
 }
 
-/// What the form of a reply promises: channel and address.
-fn way(by: Channel, to: &str) -> String {
-    format!("{} {to}", by.as_str())
+/// What the form of a reply promises: channel, address and sender.
+fn way(by: Channel, to: &str, sender: SenderId) -> String {
+    format!("{} {to} {sender}", by.as_str())
 }
 
 /// Sends a reply.
@@ -216,15 +258,20 @@ async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let (by, to, sender) = answer_to(&messages).ok_or_else(|| Error::not_found("message to answer"))?;
     // The page does not change while somebody types in it.
     let promised = form.get("way");
-    if !promised.is_empty() && promised != way(by, &to) {
-        let message =
-            format!("A message came in meanwhile: the reply would now go by {} to {to}. Send it again if that is right.", channel(by));
+    if !promised.is_empty() && promised != way(by, &to, sender) {
+        let message = format!(
+            "A message came in meanwhile: the reply would now go by {} to {to}, from the sender named below. Send it again if that is right.",
+            channel(by)
+        );
         return Err(Error::field("text", message));
     }
     let subject = (by == Channel::Email).then(|| reply_subject(messages.iter().find_map(|message| message.subject.as_deref())));
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
-    let sender = still_there(app, who, &sender.to_string(), Some(by)).await?;
-    let options = SendOptions { sender, idempotency_key: key(&form.get("once")), ..SendOptions::default() };
+    if sender_name(app, who, sender, by).await?.is_none() {
+        let message = format!("The sender of this conversation was deleted, or is no longer connected for {}.", channel(by));
+        return Err(Error::new(ErrorCode::SenderNotConfigured, message));
+    }
+    let options = SendOptions { sender: Some(sender.to_string()), idempotency_key: key(&form.get("once")), ..SendOptions::default() };
     let sent = app.core.messages().send_by_hand(&who.caller, message, options).await;
     made(sent.map(|message| message.id), "message").map(drop)
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::audit::log;
 use crate::broadcasts::finish;
 use crate::dashboard::{Browser, person};
+use crate::dashboard_broadcasts::value;
 
 /// Uploads a file after form fields, like a browser.
 pub(crate) async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> TestResponse {
@@ -318,7 +319,7 @@ async fn people_are_answered_where_they_wrote() {
         let refused = browser.submit(&path, &fields).await.expect(400).text;
         assert!(refused.contains("the reply would now go by SMS to +34600111222") && refused.contains("It is &lt;here&gt;"), "{refused}");
         assert!(refused.contains("Reply by SMS"), "{refused}");
-        browser.submit(&path, &[("text", "It is <here>"), ("once", "page-2"), ("way", "sms +34600111222")]).await.expect(303);
+        browser.submit(&path, &[("text", "It is <here>"), ("once", "page-2"), ("way", value(&refused, "way"))]).await.expect(303);
         browser.get("/conversations/con_01hgw2bbg0e9tatjpp9vyrkcyk").await.expect(404);
 
         for n in 0..50 {
@@ -360,12 +361,65 @@ async fn an_answer_and_a_repetition_have_the_sender_of_the_first_message() {
         app.drain().await;
         assert!(!browser.page(&format!("/messages/{mail}")).await.contains("Send again"), "its HTML would be lost");
 
-        // A deleted sender sends no more: the default one does.
+        // A deleted sender sends no more: the default one does, but not in a conversation with another.
+        assert!(browser.page(&path).await.contains(" from <bdi dir=\"auto\">Desk</bdi>"));
         app.request("DELETE", &format!("/v1/senders/{desk}"), None).await.expect(204);
-        for (path, fields) in [(path.as_str(), &[("text", "Later")][..]), ("/messages/new", &again[..])] {
-            app.clock.advance(Duration::from_millis(1));
-            browser.submit(path, fields).await.expect(303);
-            assert_ne!(newest().await["senderId"], desk);
-        }
+        app.clock.advance(Duration::from_millis(1));
+        browser.submit("/messages/new", &again).await.expect(303);
+        assert_ne!(newest().await["senderId"], desk);
     }
+}
+
+// holds: pages.conversations
+#[tokio::test]
+async fn a_reply_goes_by_the_sender_of_the_conversation_or_not_at_all() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "su@example.net", Role::Operator).await;
+        let desk = app.post("/v1/senders", json!({"name": "Desk", "phoneNumber": "+34600999888"})).await.expect(201).json();
+        let desk = desk["id"].as_str().expect("an id");
+        let inbound = json!({"channel": "sms", "from": "+34600111222", "to": desk, "text": "Hello?"});
+        let message = app.post("/v1/sandbox/inbound", inbound).await.expect(202).json()["message"].clone();
+        app.drain().await;
+        let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        app.request("DELETE", &format!("/v1/senders/{desk}"), None).await.expect(204);
+        let page = browser.page(&path).await;
+        assert!(page.contains("You cannot reply here.") && !page.contains("Reply by"), "{page}");
+        let refused = browser.submit(&path, &[("text", "Later")]).await.expect(400).text;
+        assert!(refused.contains("The sender of this conversation was deleted") && refused.contains(">Later</pre>"), "{refused}");
+        assert_eq!(app.get("/v1/messages?direction=outbound").await.expect(200).json()["items"], json!([]));
+    }
+}
+
+// holds: pages.conversations
+#[tokio::test]
+async fn a_conversation_says_that_its_person_has_opted_out() {
+    for app in TestApp::on_each().await {
+        let browser = person(&app, "su@example.net", Role::Operator).await;
+        let inbound = json!({"channel": "sms", "from": "+34600111222", "text": "STOP"});
+        let message = app.post("/v1/sandbox/inbound", inbound).await.expect(202).json()["message"].clone();
+        app.drain().await;
+        let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        let page = browser.page(&path).await;
+        assert!(page.contains("This person does not want messages here.") && page.contains("Opt out. Since "), "{page}");
+        browser.submit(&path, &[("text", "Really?")]).await.expect(303);
+        app.drain().await;
+        let failed = app.get("/v1/messages?direction=outbound&status=failed").await.expect(200).json()["items"][0].clone();
+        let page = browser.page(&path).await;
+        let bubble = page.split("bub out lost").nth(1).expect("the reply");
+        let why = failed["errorMessage"].as_str().expect("a reason");
+        assert!(bubble.to_lowercase().contains(&why.to_lowercase()), "{why}: {bubble}");
+    }
+}
+
+// holds: pages.contacts
+#[tokio::test]
+async fn who_has_only_a_chat_id_is_written_to_on_its_channel() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "su@example.net", Role::Operator).await;
+    let body = json!({"channels": [{"channel": "telegram", "identifier": "4711"}]});
+    let id = app.post("/v1/contacts", body).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    let page = browser.page(&format!("/contacts/{id}")).await;
+    assert!(page.contains("href=\"/messages/new?to=4711&amp;channel=telegram\""), "{page}");
+    let form = browser.page("/messages/new?to=4711&channel=telegram").await;
+    assert!(form.contains("<option value=\"telegram\" selected>"), "{form}");
 }
