@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers, PricingView};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::number::{Capability, NumberPricing, NumberStatus};
-use nuncio_domain::{Error, Result};
+use nuncio_domain::{Error, ErrorCode, Result};
 use serde_json::json;
 
 use crate::App;
@@ -113,7 +113,11 @@ pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, Posted(
         let number = app.core.numbers().acquire(&who.caller, asked, key(&form.get("once")).as_deref()).await;
         made(number.map(|number| number.id), "phoneNumber")
     };
-    lead_back_or_refuse(&who, PLACE, taken.await)
+    let taken = taken.await.map_err(|error| match error.code() {
+        ErrorCode::Conflict => Error::new(ErrorCode::Conflict, "This number was acquired meanwhile. Find another one."),
+        _ => error,
+    });
+    lead_back_or_refuse(&who, PLACE, taken)
 }
 
 pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {

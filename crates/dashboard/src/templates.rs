@@ -16,6 +16,7 @@ use crate::components::{
     select, state, time, value, words,
 };
 use crate::form::{Form, recipient};
+use crate::messages::new::{key, made, once};
 use crate::shell::{framed, shell};
 use crate::signed::{Asked, MayChange, Posted, Signed, lead_to, refuse};
 
@@ -73,16 +74,17 @@ fn all(found: &[TemplateView], older: Option<String>, may_write: bool) -> Markup
     }
 }
 
-pub(crate) async fn new(MayChange(who): MayChange) -> Response {
-    writing(&who, StatusCode::OK, &Form::default(), &Faults::default())
+pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange) -> Response {
+    writing(&app, &who, StatusCode::OK, &Form::default(), &Faults::default())
 }
 
-fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) -> Response {
+fn writing(app: &App, who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) -> Response {
     let content = html! {
         (head(Some((PLACE, "Templates")), html! { "New template" }, html! {}, html! {}))
         form class="panel" method="post" action="/templates/new" {
             div class="body" {
                 (form_key(who))
+                input type="hidden" name="once" value=(once(app));
                 (faults.summary())
                 div class="fields" {
                     (Field::new("name", "Name", "Lower-case letters, digits and _, such as order_shipped.", &typed.get("name")).show(faults))
@@ -251,9 +253,12 @@ fn faults(error: &Error, form: &Form) -> Faults {
 }
 
 pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, Posted(form): Posted) -> Response {
-    match app.core.templates().create(&who.caller, command(&form), None).await {
-        Ok(template) => lead_to(&format!("{PLACE}/{}", template.id)),
-        Err(error) if matches!(error.code().status(), 400 | 409) => writing(&who, StatusCode::BAD_REQUEST, &form, &faults(&error, &form)),
+    let created = app.core.templates().create(&who.caller, command(&form), key(&form.get("once"))).await;
+    match made(created.map(|template| template.id), "template") {
+        Ok(id) => lead_to(&format!("{PLACE}/{id}")),
+        Err(error) if matches!(error.code().status(), 400 | 409) => {
+            writing(&app, &who, StatusCode::BAD_REQUEST, &form, &faults(&error, &form))
+        }
         Err(error) => refuse(&who, PLACE, &error),
     }
 }
@@ -312,7 +317,7 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], said: &S
     let own = format!("{PLACE}/{}", template.id);
     html! {
         (head(Some((PLACE, "Templates")), words(&template.name), html! { (stage(template.status)) " · " (template.language) " · changed " (time(template.updated_at)) }, html! {
-            @if may_write { (ask_first("delete", "Delete", "Delete this template?", "Existing messages are not affected.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; })) }
+            @if may_write { a class="btn" href={ "/broadcasts/new?template=" (template.id) } { "New broadcast" } (ask_first("delete", "Delete", "Delete this template?", "Existing messages are not affected.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; })) }
         }))
         @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "WhatsApp rejected it." } p { (words(reason)) } } } }
         (said.faults.summary())

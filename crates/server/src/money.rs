@@ -1,7 +1,7 @@
 //! `nuncio prices` and `nuncio balance`.
 
 use nuncio_core::Core;
-use nuncio_core::billing::BalanceView;
+use nuncio_core::billing::{BalanceView, ImportedPrices};
 use nuncio_domain::config::Project;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::{Error, Micros, ProjectId, Result, TenantId, Timestamp};
@@ -11,10 +11,12 @@ use crate::answer::CommandOutput;
 use crate::table::Table;
 
 pub(crate) async fn prices_import(core: &Core, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<CommandOutput> {
-    let count = core.billing().import_prices(project, csv, replace).await?;
-    let what = if count == 1 { "1 price; it applies".to_owned() } else { format!("{count} prices; they apply") };
-    let text = format!("imported {what} to new messages");
-    Ok(CommandOutput::new(json!({"imported": count}), text))
+    let ImportedPrices { imported, deleted } = core.billing().import_prices(project, csv, replace).await?;
+    let what = if imported == 1 { "1 price; it applies".to_owned() } else { format!("{imported} prices; they apply") };
+    let others = if deleted == 1 { "1 other was".to_owned() } else { format!("{deleted} others were") };
+    let gone = if replace { format!("; {others} deleted") } else { String::new() };
+    let text = format!("imported {what} to new messages{gone}");
+    Ok(CommandOutput::new(json!({"imported": imported, "deleted": deleted}), text))
 }
 
 /// Lists the prices of a project, which take precedence, and with `general` those of all projects too.

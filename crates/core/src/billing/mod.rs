@@ -6,6 +6,7 @@ mod prices;
 
 pub use balance::*;
 pub use ledger::{LedgerCause, LedgerEntryView, ListLedger};
+pub use prices::ImportedPrices;
 
 crate::base::use_cases! {
     /// Balances, prices and quotas.

@@ -15,26 +15,43 @@ const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "ef
 /// Maximum price of one unit.
 const DEAREST: Micros = Micros(1_000_000_000);
 
+/// Numbers of prices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ImportedPrices {
+    /// Prices in the file.
+    pub imported: usize,
+    /// Prices that were deleted because the file lacks them.
+    pub deleted: usize,
+}
+
 impl Billing<'_> {
     /// Returns the general price list, or a project's own.
     pub async fn list_prices(&self, project: Option<ProjectId>) -> Result<Vec<Price>> {
         Ok(self.inner.store.read().await?.list_prices(project).await?)
     }
 
-    /// Imports a price file: CSV with a header line. Reports all invalid lines, and then writes nothing.
-    pub async fn import_prices(&self, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<usize> {
+    /// Imports a price file: CSV with a header line. With `replace`, deletes the prices that it lacks. Reports all invalid lines, and then
+    /// writes nothing.
+    pub async fn import_prices(&self, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<ImportedPrices> {
         let prices = parse(csv)?;
         let mut tx = self.inner.store.begin().await?;
+        let before = if replace { tx.list_prices(project).await? } else { Vec::new() };
+        let deleted = before.iter().filter(|old| !prices.iter().any(|new| key(new) == key(old))).count();
         tx.put_prices(project, &prices, replace).await?;
         // The general list belongs to no project, so every project's audit log records the import.
         for of in tx.list_projects().await?.iter().filter(|of| project.is_none_or(|project| project == of.id)) {
-            let after = json!({"prices": prices.len(), "own": project.is_some(), "replace": replace});
+            let after = json!({"prices": prices.len(), "deleted": deleted, "own": project.is_some(), "replace": replace});
             Change::new("prices", "import", "prices").to(&after).record_of(&mut *tx, of).await?;
         }
         tx.commit().await?;
         self.inner.tenant_configs.clear();
-        Ok(prices.len())
+        Ok(ImportedPrices { imported: prices.len(), deleted })
     }
+}
+
+/// Returns what tells prices of a list apart.
+fn key(price: &Price) -> (Channel, &str, Timestamp) {
+    (price.channel, &price.country, price.effective_from)
 }
 
 /// Parses a price file.

@@ -52,6 +52,11 @@ impl Typed {
 /// Shows an empty form, or one with a template.
 pub(crate) async fn new(State(app): State<App>, MayChange(who): MayChange, asked: Asked) -> Response {
     let typed = Typed { once: once(&app), template: asked.get("template").unwrap_or_default(), ..Typed::default() };
+    if !typed.template.is_empty()
+        && let Err(error) = app.core.templates().get(&who.caller, &typed.template).await
+    {
+        return refuse(&who, "/broadcasts/new", &error);
+    }
     page(&app, &who, StatusCode::OK, &typed, &Faults::default()).await
 }
 
@@ -89,13 +94,22 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
     let ids: Vec<(String, String)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.clone())).collect();
     let mut options = vec![("", "The default sender")];
     options.extend(ids.iter().map(|(id, name)| (id.as_str(), name.as_str())));
-    let templates = match app.core.templates().list(&who.caller, &ListTemplates { limit: Some(100), ..ListTemplates::default() }).await {
-        Ok((templates, _)) => templates,
-        Err(error) => return refuse(who, "/broadcasts", &error),
-    };
+    let (mut templates, older) =
+        match app.core.templates().list(&who.caller, &ListTemplates { limit: Some(100), ..ListTemplates::default() }).await {
+            Ok(found) => found,
+            Err(error) => return refuse(who, "/broadcasts", &error),
+        };
+    // An older one, chosen on its page.
+    if !typed.template.is_empty() && templates.iter().all(|one| one.id.to_string() != typed.template) {
+        templates.extend(app.core.templates().get(&who.caller, &typed.template).await);
+    }
     let named: Vec<_> = templates.iter().map(|one| (one.id.to_string(), format!("{} ({})", one.name, one.language))).collect();
     let mut with = vec![("", "No template: the text below")];
     with.extend(named.iter().map(|(id, name)| (id.as_str(), name.as_str())));
+    let hint = format!(
+        "Its variables are filled from the columns of your file. Leave the text empty.{}",
+        if older.is_some() { " To use one that is not here, open it." } else { "" }
+    );
     let chosen = if typed.channel.is_empty() { "smart" } else { &typed.channel };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), html! { "New broadcast" }, html! { "This creates a draft. Next, add recipients. Nothing is sent until you send it." }, html! {}))
@@ -110,7 +124,7 @@ async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faul
                     (choice("sender", "From", &options, &typed.sender, "", faults))
                 }
                 @if !templates.is_empty() {
-                    (choice("template", "Template", &with, &typed.template, "Its variables are filled from the columns of your file. Leave the text empty.", faults))
+                    (choice("template", "Template", &with, &typed.template, &hint, faults))
                 }
                 (typed.content.text_fields(faults))
             }

@@ -15,26 +15,27 @@ use nuncio_domain::{Channel, Error, MessageType, Result, Timestamp};
 
 use super::timeline::{action, timeline};
 use crate::App;
+use crate::broadcasts::is_too_late;
 use crate::components::{
     ask_first, channel, form_key, head, icon, json_text, may_change, message_state, money, panel, sentence, time, value, words,
 };
 use crate::plain::said;
 use crate::shell::{Live, followed};
-use crate::signed::{Posted, Signed, lead_back_or_refuse, refuse};
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse};
 
 /// Maximum number of webhook deliveries shown.
 const DELIVERIES: u32 = 50;
 /// How long an unchanged message is refreshed: receipts and webhooks follow later.
 const REST: Duration = Duration::from_secs(120);
 
-pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    match content(&app, &who, &id).await {
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
+    match content(&app, &who, &id, asked.get("late").is_some()).await {
         Ok((title, content, live)) => followed(StatusCode::OK, &who, "/messages", &title, &content, live),
         Err(error) => refuse(&who, "/messages", &error),
     }
 }
 
-async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup, Option<Live>)> {
+async fn content(app: &App, who: &SignedIn, id: &str, too_late: bool) -> Result<(String, Markup, Option<Live>)> {
     let message = app.core.messages().get(&who.caller, id, |_| true).await?;
     let asked = ListDeliveries { resource_id: Some(id.to_owned()), limit: Some(DELIVERIES), ..ListDeliveries::default() };
     let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
@@ -49,6 +50,9 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup,
     let again = files.is_empty() && is_repeatable(&message);
     let content = html! {
         (head(Some(("/messages", "Messages")), heading, summary(&message, &decisions), acts(who, &message, again)))
+        @if too_late {
+            div class="note warn" role="status" { (icon("alert")) div { b { "Your last action changed nothing." } p { "It was decided before: " (summary(&message, &decisions)) } } }
+        }
         @if message.held_reason.is_some() { (decision(who, &message)) }
         div class="aside" {
             section class="panel" {
@@ -219,7 +223,10 @@ fn details(message: &MessageView, sender: Option<&str>) -> Markup {
 /// Cancels or resolves a message.
 pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
     let page = format!("/messages/{id}");
-    lead_back_or_refuse(&who, &page, decide(&app, &who, &id, &form.get("do")).await)
+    match decide(&app, &who, &id, &form.get("do")).await {
+        Err(error) if is_too_late(&error) => lead_to(&format!("{page}?late=yes")),
+        done => lead_back_or_refuse(&who, &page, done),
+    }
 }
 
 async fn decide(app: &App, who: &SignedIn, id: &str, what: &str) -> Result<()> {

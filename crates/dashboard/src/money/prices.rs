@@ -2,6 +2,7 @@
 
 use axum::extract::Multipart;
 use maud::{Markup, html};
+use nuncio_core::billing::ImportedPrices;
 use nuncio_core::users::SignedIn;
 use nuncio_domain::price::Price;
 use nuncio_domain::{Error, ErrorCode, Result};
@@ -17,9 +18,9 @@ pub(super) const PLACE: &str = "/money";
 /// Maximum number of prices shown.
 const SHOWN: usize = 200;
 
-/// Result of an import: the number of prices, or what is wrong.
+/// Result of an import: the numbers of prices, or what is wrong.
 pub(super) struct Imported {
-    pub(super) result: Result<usize, Faults>,
+    pub(super) result: Result<ImportedPrices, Faults>,
     /// Whether prices that are not in the file were to be deleted.
     pub(super) replace: bool,
 }
@@ -27,8 +28,9 @@ pub(super) struct Imported {
 impl Imported {
     pub(super) fn result(&self) -> Markup {
         match &self.result {
-            Ok(prices) => {
-                html! { section class="panel" role="status" { header { h2 { (counted(*prices as u64, "price")) " imported" } } } }
+            Ok(ImportedPrices { imported, deleted }) => {
+                let deleted = self.replace.then(|| counted(*deleted as u64, "other price"));
+                html! { section class="panel" role="status" { header { h2 { (counted(*imported as u64, "price")) " imported" @if let Some(deleted) = deleted { ", " (deleted) " deleted" } } } } }
             }
             Err(faults) => {
                 let lines: Vec<_> = faults.all().filter_map(|(path, why)| Some((path.strip_prefix("line ")?, why))).collect();
@@ -99,7 +101,7 @@ pub(super) fn form(who: &SignedIn, last: Option<&Imported>) -> Markup {
 }
 
 /// Imports the prices of a file, and reads whether it is to `replace` others; `None` if the form key is wrong. The other fields must precede the file, the form key first.
-pub(super) async fn import(app: &App, who: &SignedIn, mut parts: Multipart, replace: &mut bool) -> Result<Option<usize>> {
+pub(super) async fn import(app: &App, who: &SignedIn, mut parts: Multipart, replace: &mut bool) -> Result<Option<ImportedPrices>> {
     let mut ours = false;
     while let Some(mut part) = parts.next_field().await.map_err(broken)? {
         match part.name().unwrap_or_default().to_owned().as_str() {

@@ -119,6 +119,44 @@ async fn a_broadcast_stays_as_it_was_typed_when_its_template_or_sender_is_gone()
     }
 }
 
+// holds: pages.compose, pages.set_up
+#[tokio::test]
+async fn an_old_template_begins_a_broadcast_and_an_unknown_one_does_not() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "ma@example.net", Role::Operator).await;
+    let mut oldest = None;
+    for n in 0..101 {
+        let new = json!({"name": format!("hello_{n}"), "language": "en", "body": "Hello"});
+        let made = app.post("/v1/templates", new).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        oldest.get_or_insert(made);
+        app.clock.advance(Duration::from_millis(1));
+    }
+    let oldest = oldest.expect("a template");
+    let list = browser.page("/broadcasts/new").await;
+    assert!(!list.contains(&oldest) && list.contains("To use one that is not here, open it."), "{list}");
+    let path = format!("/broadcasts/new?template={oldest}");
+    assert!(browser.page(&format!("/templates/{oldest}")).await.contains(&format!("href=\"{path}\"")));
+    assert!(browser.page(&path).await.contains(&format!("<option value=\"{oldest}\" selected>hello_0 (en)</option>")));
+    let unknown = browser.get("/broadcasts/new?template=tpl_01hgw2bbg0e9tatjpp9vyrkcyk").await.expect(404).text;
+    assert!(unknown.contains("another environment or project"), "{unknown}");
+    let both = [("name", "Spring"), ("channel", "sms"), ("text", "Hello"), ("template", oldest.as_str())];
+    let refused = browser.submit("/broadcasts/new", &both).await.expect(400).text;
+    assert!(refused.contains("must be empty: the template has the text") && !refused.contains("messageType"), "{refused}");
+}
+
+// holds: pages.forms
+#[tokio::test]
+async fn browsers_keep_what_was_typed_but_no_secret() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "ow@example.net", Role::Owner).await;
+    for path in ["/messages/new", "/broadcasts/new", "/templates/new", "/senders/new"] {
+        let page = browser.page(path).await;
+        assert_eq!(page.matches("autocomplete=").count(), 1, "the search of the navigation alone: {path}: {page}");
+    }
+    let people = browser.page("/settings/people").await;
+    assert!(people.contains("type=\"password\" value=\"\" autocomplete=\"new-password\""), "{people}");
+}
+
 // holds: pages.composer, pages.compose, pages.set_up, pages.connect
 #[tokio::test]
 async fn a_form_that_was_sent_and_then_changed_can_be_sent_again() {

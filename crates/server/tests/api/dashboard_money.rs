@@ -128,7 +128,8 @@ async fn prices_come_from_a_file_or_not_at_all() {
         assert!(done.text.contains("2 prices imported") && done.text.contains("$0.005"), "{}", done.text);
         assert_eq!(browser.page("/money").await.matches("this project</span>").count(), 2);
         let fewer = "channel,country,unit,provider,fee\nsms,ES,segment,0.04,0.005\n";
-        upload(&browser, "/money", &[("key", &key), ("replace", "on")], "p.csv", fewer).await.expect(200);
+        let replaced = upload(&browser, "/money", &[("key", &key), ("replace", "on")], "p.csv", &fewer.replace(',', ";")).await.expect(200);
+        assert!(replaced.text.contains("1 price imported, 1 other price deleted"), "{}", replaced.text);
         let page = browser.page("/money").await;
         assert!(page.contains("$0.04") && !page.contains("$0.05<") && page.matches("this project</span>").count() == 1, "{page}");
         assert_eq!(app.node.core.billing().list_prices(None).await.expect("prices"), [], "other projects keep theirs");
@@ -152,6 +153,8 @@ async fn a_number_is_acquired_after_a_look_at_what_it_costs() {
         for _ in 0..2 {
             browser.submit("/numbers", &[("number", "+34600777888"), ("once", "page-1")]).await.expect(303);
         }
+        let late = browser.submit("/numbers", &[("number", "+34600777888"), ("once", "page-2")]).await.expect(400).text;
+        assert!(late.contains("This number was acquired meanwhile.") && !late.contains("/v1/"), "{late}");
         assert!(browser.page("/numbers").await.contains("Release +34600777888?"));
         let seen = viewer.page("/numbers").await;
         assert!(seen.contains("+34600777888") && !seen.contains("Release"), "{seen}");

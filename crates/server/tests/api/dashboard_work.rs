@@ -92,6 +92,9 @@ async fn messages_of_which_nobody_knows_are_named_by_their_reason() {
     assert!(seen.contains("waits for a decision") && !seen.contains("It was sent") && !seen.contains("Send again"), "{seen}");
     app.clock.advance(Duration::from_secs(1));
     browser.submit(&path, &[("do", "sent")]).await.expect(303);
+    let late = browser.submit(&path, &[("do", "failed")]).await.expect(303).header("location").to_owned();
+    let told = browser.page(&late).await;
+    assert!(told.contains("Your last action changed nothing.") && told.contains("It was decided before: A person decided that"), "{told}");
     let page = browser.page(&path).await;
     assert!(page.contains("Decision: it was sent") && page.contains("Attempt 1 ended with an unknown outcome"), "{page}");
     assert_eq!(app.message(&id).await["attempts"][0]["errorMessage"], said, "what the provider said stays");

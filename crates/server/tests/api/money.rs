@@ -23,7 +23,7 @@ const PRICES: &str = "channel,country,unit,provider,fee,effective_from\n\
 
 pub(crate) async fn with_prices(backend: Backend) -> TestApp {
     let app = TestApp::on(backend).await;
-    assert_eq!(app.node.core.billing().import_prices(None, PRICES, false).await.expect("good prices"), 6);
+    assert_eq!(app.node.core.billing().import_prices(None, PRICES, false).await.expect("good prices").imported, 6);
     app
 }
 
