@@ -167,6 +167,7 @@ fn phrase(kind: &str, verb: &str) -> String {
         (_, "rotate_secret") => "secret replaced",
         (_, "add_recipients" | "import_recipients" | "select_recipients") => "recipients added",
         (_, "remove_recipient") => "recipient removed",
+        (_, "remove_all_recipients") => "all recipients removed",
         (_, "add_channel") => "address added",
         (_, "remove_channel") => "address removed",
         (_, "update_channel") => "address changed",

@@ -14,7 +14,7 @@ use crate::components::{
 };
 use crate::filters::found_or_fault;
 use crate::form::{Form, recipient};
-use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, refuse, show_or_refuse};
+use crate::signed::{Asked, Posted, Signed, lead_back_or_refuse, lead_to, page_of_list, refuse, show_or_refuse};
 
 const PLACE: &str = "/suppressions";
 const CHANNELS: [(&str, &str); 3] = [("", "By its form"), ("telegram", "Telegram"), ("instagram", "Instagram")];
@@ -34,6 +34,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
         ..ListSuppressions::default()
     };
     let ((found, next), fault) = found_or_fault(app.core.suppressions().list(&who.caller, &list).await)?;
+    let back = asked.this(PLACE);
     Ok(html! {
         (head(None, html! { "Suppressions" }, html! { "Recipients that opted out, and addresses that do not exist" }, html! {}))
         section class="panel" {
@@ -57,7 +58,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults:
                             td class="num" {
                                 @if may_change(who) {
                                     (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient will be sent again. Do this only if they asked for it.",
-                                        &format!("{PLACE}/{}", one.id), form_key(who)))
+                                        &format!("{PLACE}/{}", one.id), html! { (form_key(who)) input type="hidden" name="back" value=(back); }))
                                 }
                             }
                         }
@@ -93,6 +94,6 @@ pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Aske
     }
 }
 
-pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, _: Posted) -> Response {
-    lead_back_or_refuse(&who, PLACE, app.core.suppressions().delete(&who.caller, &id).await)
+pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, Posted(form): Posted) -> Response {
+    lead_back_or_refuse(&who, &page_of_list(&form, PLACE), app.core.suppressions().delete(&who.caller, &id).await)
 }

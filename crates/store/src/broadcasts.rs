@@ -101,6 +101,10 @@ pub trait BroadcastRepo {
     /// Updates everything except total and counts if the version is still `seen`; otherwise returns `false`.
     async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool>;
 
+    /// Deletes up to `limit` recipients of a draft, and the progress of its imports once it has none. Returns whether it has none left, or
+    /// `None` if it is no longer a draft.
+    async fn delete_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>>;
+
     /// Deletes up to `limit` recipients of a draft, and the draft itself once it has none. Returns whether the draft is deleted, or `None`
     /// if it is no longer a draft.
     async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>>;

@@ -9,7 +9,7 @@ use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView, sending_since};
 use super::{Broadcasts, check, content};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Change, UseCase, body_sender, idempotency, parse_id, parse_id_at, unknown};
+use crate::base::{Caller, Change, UseCase, body_sender, check_version, idempotency, parse_id, parse_id_at, unknown};
 use crate::messages::SendOptions;
 
 /// Recipients deleted per transaction.
@@ -169,7 +169,7 @@ impl Broadcasts<'_> {
         }
         let changed = self
             .change(caller.tenant, id, BroadcastAction::Edit, |broadcast, now| {
-                command.check_version(broadcast)?;
+                check_version(command.expected_version, broadcast.version, "broadcast")?;
                 apply(broadcast);
                 Error::if_any(check::check(broadcast, now))
             })
@@ -180,17 +180,32 @@ impl Broadcasts<'_> {
     /// Deletes a draft with its recipients.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(UseCase::DeleteBroadcast)?;
-        let id = parse_id(id, "broadcast")?;
-        // In steps, so that no transaction is long. A crash leaves a draft with fewer recipients.
+        self.delete_in_steps(caller, parse_id(id, "broadcast")?, true).await
+    }
+
+    /// Deletes all recipients of a draft.
+    pub async fn delete_contacts(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(UseCase::DeleteBroadcastContact)?;
+        self.delete_in_steps(caller, parse_id(id, "broadcast")?, false).await
+    }
+
+    /// Deletes the recipients of a draft, and if `whole` the draft, too. In steps, so that no transaction is long. A crash leaves a draft with
+    /// fewer recipients.
+    async fn delete_in_steps(&self, caller: &Caller, id: BroadcastId, whole: bool) -> Result<()> {
+        let verb = if whole { "delete" } else { "remove_all_recipients" };
         loop {
             let mut tx = self.inner.store.begin().await?;
-            let deleted = tx.delete_draft_broadcast(caller.tenant, id, DELETED).await?;
+            let deleted = if whole {
+                tx.delete_draft_broadcast(caller.tenant, id, DELETED).await?
+            } else {
+                tx.delete_broadcast_contacts(caller.tenant, id, DELETED).await?
+            };
             if deleted.is_none() {
                 drop(tx);
                 return Err(self.no_draft(caller, id).await);
             }
             if deleted == Some(true) {
-                Change::new("broadcast", "delete", id).record(&mut *tx, caller.tenant).await?;
+                Change::new("broadcast", verb, id).record(&mut *tx, caller.tenant).await?;
             }
             tx.commit().await?;
             if deleted == Some(true) {
@@ -212,13 +227,6 @@ impl Broadcasts<'_> {
 }
 
 impl UpdateBroadcast {
-    fn check_version(&self, broadcast: &Broadcast) -> Result<()> {
-        if self.expected_version.is_some_and(|expected| expected != broadcast.version) {
-            return Err(Error::new(ErrorCode::Conflict, "the broadcast was changed meanwhile"));
-        }
-        Ok(())
-    }
-
     fn apply(&self, broadcast: &mut Broadcast, hours: &Option<Option<QuietHours>>) {
         let body = &mut broadcast.body;
         set_if_given(&mut body.name, &self.name);

@@ -191,7 +191,7 @@ pub struct BroadcastProgress {
     /// When sending started.
     pub started_at: Option<Timestamp>,
     /// Expected time of completion at the rate so far; only during sending, once a recipient is completed. Absent if quiet hours or missing
-    /// money delay it.
+    /// money delay it, and once no recipient waits for its message.
     pub estimated_completion_at: Option<Timestamp>,
 }
 
@@ -251,9 +251,10 @@ fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
     (seconds > 0.0).then(|| ((through - before).max(0) as f64 / seconds * 10.0).round() / 10.0)
 }
 
-/// Assumes that the remaining recipients, and those whose receipt is awaited, take as long on average as those before.
+/// Assumes that the remaining recipients, and those whose receipt is awaited, take as long on average as those before. When only receipts or
+/// people are waited for, nobody knows.
 fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
-    if broadcast.starved {
+    if broadcast.starved || broadcast.pending() == 0 {
         return None;
     }
     let (since, before) = sending_since(broadcast, now).filter(|(_, before)| through > *before)?;
@@ -313,5 +314,35 @@ impl BroadcastContactView {
             processed_at: contact.processed_at.or(broadcast.body.completed_at.filter(|_| dropped)),
             created_at: contact.id.created_at(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nuncio_domain::TenantId;
+    use nuncio_domain::broadcast::{Body, BroadcastChannel, BroadcastType, Counts};
+
+    #[test]
+    fn the_end_is_estimated_while_recipients_wait_and_counts_awaited_receipts() {
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
+        let broadcast = |total: i64| Broadcast {
+            tenant: TenantId(1),
+            id: BroadcastId::from_uuid(uuid::Uuid::nil()),
+            status: Status::Sending,
+            channel: BroadcastChannel::Sms,
+            message_type: BroadcastType::Text,
+            sender: SenderId::from_uuid(uuid::Uuid::nil()),
+            version: 1,
+            due_at: None,
+            starved: false,
+            total,
+            html: None,
+            body: Body { started_at: Some(at(0)), ..Body::default() },
+            updated_at: at(0),
+            counts: Counts { sending: 1, delivered: 2, awaited: 1, ..Counts::default() },
+        };
+        let end = |total: i64| BroadcastProgress::new(&broadcast(total), at(10)).estimated_completion_at;
+        assert_eq!((end(4), end(3)), (Some(at(20)), None));
     }
 }

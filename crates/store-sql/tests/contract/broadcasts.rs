@@ -155,6 +155,17 @@ pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
     tx.commit().await.unwrap();
     assert_eq!(find(h, id).await.total, 3);
     let mut tx = h.begin().await;
+    tx.put_broadcast_import(tenant, id, "file", &ImportProgress::default()).await.unwrap();
+    assert_eq!(tx.delete_broadcast_contacts(h.other.tenant, id, 2).await.unwrap(), None);
+    assert_eq!(tx.delete_broadcast_contacts(tenant, id, 2).await.unwrap(), Some(false));
+    assert_eq!(tx.find_broadcast(tenant, id).await.unwrap().unwrap().total, 1);
+    assert!(tx.find_broadcast_import(tenant, id, "file").await.unwrap().is_some());
+    assert_eq!(tx.delete_broadcast_contacts(tenant, id, 2).await.unwrap(), Some(true));
+    assert_eq!(tx.find_broadcast(tenant, id).await.unwrap().unwrap().total, 0);
+    assert!(tx.find_broadcast_import(tenant, id, "file").await.unwrap().is_none());
+    assert_eq!(tx.insert_broadcast_contacts(tenant, id, &contacts[..3]).await.unwrap(), Some(3));
+    tx.commit().await.unwrap();
+    let mut tx = h.begin().await;
     assert_eq!(tx.delete_draft_broadcast(h.other.tenant, id, 2).await.unwrap(), None);
     assert_eq!(tx.delete_draft_broadcast(tenant, id, 2).await.unwrap(), Some(false));
     assert_eq!(tx.find_broadcast(tenant, id).await.unwrap().unwrap().total, 1);
@@ -166,6 +177,7 @@ pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
     let mut tx = h.begin().await;
     assert_eq!(tx.insert_broadcast_contacts(tenant, sending, &[contact(h, 9)]).await.unwrap(), None);
     assert_eq!(tx.delete_broadcast_contact(tenant, sending, contacts[0].id).await.unwrap(), None);
+    assert_eq!(tx.delete_broadcast_contacts(tenant, sending, 2).await.unwrap(), None);
     assert_eq!(tx.delete_draft_broadcast(tenant, sending, 2).await.unwrap(), None);
 }
 

@@ -148,7 +148,7 @@ impl BroadcastRepo for SqlTx {
         .await
     }
 
-    async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>> {
+    async fn delete_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>> {
         if !self.grow_draft(tenant, id, 0).await? {
             return Ok(None);
         }
@@ -170,12 +170,19 @@ impl BroadcastRepo for SqlTx {
         if let Some(last) = last {
             query.push(" AND id <= ").push_bind(last);
         }
-        self.run(query.build()).await?;
-        if last.is_some() {
-            self.grow_draft(tenant, id, -i64::from(limit)).await?;
-            return Ok(Some(false));
+        let deleted = self.run(query.build()).await?;
+        self.grow_draft(tenant, id, -(deleted as i64)).await?;
+        if last.is_none() {
+            self.run(sql!("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2", [tenant, id])).await?;
         }
-        self.run(sql!("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2", [tenant, id])).await?;
+        Ok(Some(last.is_none()))
+    }
+
+    async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>> {
+        let emptied = self.delete_broadcast_contacts(tenant, id, limit).await?;
+        if emptied != Some(true) {
+            return Ok(emptied);
+        }
         self.run(sql!("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2", [tenant, id])).await?;
         Ok(Some(true))
     }
