@@ -199,7 +199,7 @@ fn settings(who: &SignedIn, kind: &Kind, now: Option<&ConnectionView>, said: &Sa
                 (form_key(who))
                 input type="hidden" name="kind" value=(kind.name);
                 input type="hidden" name="version" value=(version);
-                @if said.changed_meanwhile { (changed_meanwhile(now.map_or("This page", |now| &now.kind))) }
+                @if said.changed_meanwhile { (changed_meanwhile(if now.is_some() { "The list above" } else { "This page" })) }
                 @for field in needed { (input(field, same, said)) }
                 @if !rare.is_empty() {
                     details {
