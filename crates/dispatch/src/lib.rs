@@ -44,8 +44,8 @@ pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
 pub use nodes::is_in;
 pub use outbound::Permit;
-pub use shares::Shares;
 use scanner::Processed;
+pub use shares::Shares;
 pub use track::{Gate, Tracker, Working};
 
 /// Interval of rounds.

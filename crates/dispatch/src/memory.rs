@@ -108,7 +108,8 @@ mod tests {
         let small = memory.for_request(ONE, UNIT).now_or_never().flatten().unwrap();
         let mut huge = Box::pin(memory.for_request(TenantId(2), usize::MAX));
         assert!(huge.as_mut().now_or_never().is_none(), "another one is under way");
-        let is_stopped = |tenant| memory.for_request(tenant, UNIT).now_or_never().is_none() && memory.for_request_now(tenant, UNIT).is_none();
+        let is_stopped =
+            |tenant| memory.for_request(tenant, UNIT).now_or_never().is_none() && memory.for_request_now(tenant, UNIT).is_none();
         assert!(is_stopped(ONE), "nobody goes ahead of it");
         drop(small);
         let mut held = huge.now_or_never().flatten().unwrap();

@@ -80,8 +80,7 @@ impl FetchError {
 
 /// Returns a cause in words, also where the library names only the value of an enumeration.
 fn in_words(cause: &(dyn Error + 'static)) -> String {
-    let tls = cause.downcast_ref::<io::Error>().and_then(|error| error.get_ref()?.downcast_ref::<rustls::Error>());
-    match tls {
+    match tls_error(cause) {
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
             "its TLS certificate, or one between it and its root, is from no authority that this server trusts".to_owned()
         }
@@ -90,6 +89,14 @@ fn in_words(cause: &(dyn Error + 'static)) -> String {
             "its TLS certificate is self-signed".to_owned()
         }
         _ => explained(&cause.to_string()),
+    }
+}
+
+/// Returns the error of TLS in a cause: errors of sockets wrap it, also more than once.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    match cause.downcast_ref::<io::Error>() {
+        Some(error) => tls_error(error.get_ref()?),
+        None => cause.downcast_ref(),
     }
 }
 

@@ -247,11 +247,8 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
     if errors.len() > before {
         return None;
     }
-    let entry = ChannelEntry {
-        label: given.label.clone().filter(|label| !is_blank(label)),
-        country,
-        ..ChannelEntry::new(given.channel, now)
-    };
+    let entry =
+        ChannelEntry { label: given.label.clone().filter(|label| !is_blank(label)), country, ..ChannelEntry::new(given.channel, now) };
     Some(Wanted { recipient, entry, is_primary: given.is_primary == Some(true) })
 }
 

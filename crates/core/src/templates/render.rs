@@ -36,7 +36,9 @@ pub(crate) fn check(template: &Template, values: &Variables, prefix: &str) -> Ve
     part("templateButtonVariables", buttons.collect(), values.template_button_variables.as_ref());
     for (n, value) in values.template_button_variables.iter().flatten().filter(|(_, value)| !value.is_empty()) {
         let button = n.parse().ok().and_then(|n: usize| content.buttons.get(n)).filter(|button| button.has_variable());
-        let link = button.filter(|button| button.kind == ButtonType::Url).map(|button| url(button.url.as_deref().unwrap_or_default(), Some(value)));
+        let link = button
+            .filter(|button| button.kind == ButtonType::Url)
+            .map(|button| url(button.url.as_deref().unwrap_or_default(), Some(value)));
         FieldErrors { errors: &mut errors }.link(&format!("{prefix}templateButtonVariables.{n}"), link.as_deref());
     }
     errors
