@@ -1,5 +1,7 @@
 //! Components of pages, one function per component of the style sheet.
 
+use std::fmt::Display;
+
 use maud::{Markup, html};
 use nuncio_core::users::SignedIn;
 use nuncio_domain::config::Sender;
@@ -472,6 +474,13 @@ fn notes(id: &str, hint: &str, fault: Option<&str>) -> Markup {
         @if let Some(message) = fault { p class="fault" id={ (id) "-fault" } { (message) } }
         @if !hint.is_empty() { p class="hint" id={ (id) "-hint" } { (hint) } }
     }
+}
+
+/// The version that a form is about: that of when it was opened, also after a wrong entry. After a notice that it was changed, saving is
+/// meant, so it is the stored one.
+pub(crate) fn version_field(opened: Option<impl Display>, changed_meanwhile: bool, stored: impl Display) -> Markup {
+    let opened = opened.filter(|_| !changed_meanwhile).map(|version| version.to_string());
+    html! { input type="hidden" name="version" value=(opened.unwrap_or_else(|| stored.to_string())); }
 }
 
 /// Says that what a form changes was changed since the form was opened. `stored`: the panel that shows what is stored.

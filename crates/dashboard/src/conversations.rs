@@ -187,13 +187,18 @@ fn applies(suppression: &SuppressionView, (by, to, sender): &Way) -> bool {
         && suppression.sender_id.is_none_or(|only| only == *sender)
 }
 
-/// Says why nobody can reply, with what was written, if it was.
+/// Why nobody can reply.
+fn sender_is_gone(by: Channel) -> String {
+    format!("The sender of this conversation was deleted, or is no longer connected for {}.", channel(by))
+}
+
+/// Shows in place of the form that nobody can reply, and what was entered before.
 fn no_sender(by: Channel, typed: &str) -> Markup {
     html! {
         div class="body" {
             div class="note warn" {
                 (icon("alert"))
-                div { b { "You cannot reply here." } p { "The sender of this conversation was deleted, or is no longer connected for " (channel(by)) ". Open the contact to write by another." } }
+                div { b { "You cannot reply here." } p { (sender_is_gone(by)) " Open the contact to write by another." } }
             }
             @if !typed.is_empty() { p class="soft" { "What you entered:" } pre class="said" tabindex="0" dir="auto" { (typed) } }
         }
@@ -268,8 +273,7 @@ async fn send(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<()> {
     let subject = (by == Channel::Email).then(|| reply_subject(messages.iter().find_map(|message| message.subject.as_deref())));
     let message = SendMessage { channel: Some(RequestedChannel::Only(by)), subject, ..SendMessage::text(&to, form.get("text")) };
     if sender_name(app, who, sender, by).await?.is_none() {
-        let message = format!("The sender of this conversation was deleted, or is no longer connected for {}.", channel(by));
-        return Err(Error::new(ErrorCode::SenderNotConfigured, message));
+        return Err(Error::new(ErrorCode::SenderNotConfigured, sender_is_gone(by)));
     }
     let options = SendOptions { sender: Some(sender.to_string()), idempotency_key: key(&form.get("once")), ..SendOptions::default() };
     let sent = app.core.messages().send_by_hand(&who.caller, message, options).await;

@@ -66,6 +66,11 @@ impl Form {
         self.0.get(name).map_or_else(String::new, |value| value.replace('\0', "").replace("\r\n", "\n"))
     }
 
+    /// Returns the version of what the form showed.
+    pub(crate) fn version(&self) -> Option<String> {
+        Some(self.get("version")).filter(|version| !version.is_empty())
+    }
+
     /// Returns the fields whose names begin with `prefix`, without it.
     pub(crate) fn under(&self, prefix: &str) -> BTreeMap<String, String> {
         self.0.keys().filter_map(|name| Some((name.strip_prefix(prefix)?.replace('\0', ""), self.get(name)))).collect()

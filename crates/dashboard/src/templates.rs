@@ -13,7 +13,7 @@ use nuncio_domain::{Channel, Error, ErrorCode, Result, limits};
 use crate::App;
 use crate::components::{
     Faults, Field, ask_first, changed_meanwhile, choice, data_table, empty, form_key, form_panel, head, icon, may_change, pager, panel,
-    select, state, time, value, words,
+    select, state, time, value, version_field, words,
 };
 use crate::form::{Form, recipient};
 use crate::messages::new::{key, made, once};
@@ -351,14 +351,12 @@ fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], said: &S
 fn editor(who: &SignedIn, template: &TemplateView, said: &Said, own: &str) -> Markup {
     let stored = form_of(template);
     let typed = said.typed.as_ref().unwrap_or(&stored);
-    // After a notice that it was changed, saving is meant.
-    let version = version_of(typed).filter(|_| !said.changed_meanwhile).unwrap_or(template.version);
     html! {
         form class="panel" method="post" action=(own) {
             header { h2 { "Content" } }
             div class="body" {
                 (form_key(who))
-                input type="hidden" name="version" value=(version);
+                (version_field(version_of(typed), said.changed_meanwhile, template.version))
                 @if said.changed_meanwhile { (changed_meanwhile("Preview")) }
                 (texts(typed, &said.faults))
                 p class="soft" { "WhatsApp must approve each change again." }
@@ -370,7 +368,7 @@ fn editor(who: &SignedIn, template: &TemplateView, said: &Said, own: &str) -> Ma
 
 /// Returns the version of the content that the form showed.
 fn version_of(form: &Form) -> Option<u32> {
-    form.get("version").parse().ok()
+    form.version()?.parse().ok()
 }
 
 /// Edits, submits or deletes a template.

@@ -106,8 +106,8 @@ pub(crate) struct Inner {
     /// Of senders with a daily limit.
     pub(crate) spending: Spending,
     /// Of the API and the pages together.
-    reads: Reads,
-    /// Inbound messages that were dropped.
+    pub(crate) reads: Reads,
+    /// Inbound messages that were dropped, and callbacks that were rejected.
     pub(crate) dropped: LogLimit,
     /// Whether this node is stopping, so that streams end.
     pub(crate) closing: AtomicBool,

@@ -41,7 +41,7 @@ impl Reads {
     }
 
     /// Waits for a permit of `tenant` for as long as it takes, within a response that has begun.
-    pub async fn wait(&self, tenant: TenantId) -> Option<ReadPermit> {
+    pub(crate) async fn wait(&self, tenant: TenantId) -> Option<ReadPermit> {
         self.shares.of(tenant).acquire_owned().await.ok().map(ReadPermit)
     }
 

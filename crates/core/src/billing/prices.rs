@@ -7,8 +7,7 @@ use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Times
 use serde_json::json;
 
 use super::Billing;
-use crate::base::Change;
-use crate::base::csv::records;
+use crate::base::{Change, csv::records};
 
 /// Columns of a price file, in any order. The last one is optional.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
@@ -36,7 +35,8 @@ impl Billing<'_> {
         let prices = parse(csv)?;
         let mut tx = self.inner.store.begin().await?;
         let before = if replace { tx.list_prices(project).await? } else { Vec::new() };
-        let deleted = before.iter().filter(|old| !prices.iter().any(|new| key(new) == key(old))).count();
+        let kept: BTreeSet<_> = prices.iter().map(key).collect();
+        let deleted = before.iter().filter(|old| !kept.contains(&key(old))).count();
         tx.put_prices(project, &prices, replace).await?;
         // The general list belongs to no project, so every project's audit log records the import.
         for of in tx.list_projects().await?.iter().filter(|of| project.is_none_or(|project| project == of.id)) {

@@ -28,12 +28,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// Returns the next page; `None` after the last one.
+    /// Returns the next page, once there is a read permit; `None` after the last one.
     pub async fn next(&mut self) -> Result<Option<Vec<BroadcastContactView>>> {
         if self.through {
             return Ok(None);
         }
         let (tenant, id) = (self.broadcast.tenant, self.broadcast.id);
+        let _permit = self.core.inner.reads.wait(tenant).await;
         let mut tx = self.core.inner.store.read().await?;
         let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest::older(PAGE, self.before)).await?;
         (self.before, self.through) = (page.next, page.next.is_none());

@@ -251,8 +251,8 @@ fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
     (seconds > 0.0).then(|| ((through - before).max(0) as f64 / seconds * 10.0).round() / 10.0)
 }
 
-/// Assumes that the remaining recipients, and those whose receipt is awaited, take as long on average as those before. When only receipts or
-/// people are waited for, nobody knows.
+/// Assumes that the remaining recipients, and those whose receipt is awaited, take as long on average as those before. Returns `None` once
+/// only receipts or decisions are missing, which can take any time.
 fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
     if broadcast.starved || broadcast.pending() == 0 {
         return None;

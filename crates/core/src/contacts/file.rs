@@ -124,11 +124,12 @@ fn in_columns(error: &Error, channels: &[Channel]) -> String {
 }
 
 impl ContactFile {
-    /// Returns the next lines; `None` at the end.
+    /// Returns the next lines, once there is a read permit; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<String>> {
         if self.through {
             return Ok(None);
         }
+        let _permit = self.core.inner.reads.wait(self.caller.tenant).await;
         let asked = ListContacts { limit: Some(100), cursor: self.cursor.take(), ..ListContacts::default() };
         let (contacts, next) = self.core.contacts().list(&self.caller, &asked).await?;
         (self.through, self.cursor) = (next.is_none(), next);
@@ -197,11 +198,11 @@ pub(super) fn json_lines<T: DeserializeOwned>(text: &str) -> Vec<FileRow<T>> {
 
 fn json_line<T: DeserializeOwned>(line: &str) -> std::result::Result<T, String> {
     let shown = |error: serde_json::Error| error.to_string().replace(" at line 1 ", " at ");
-    let value: Value = serde_json::from_str(line).map_err(|error| format!("is not JSON: {}", shown(error)))?;
-    if !value.is_object() {
-        return Err("is not a JSON object".to_owned());
-    }
-    serde_json::from_str(line).map_err(shown)
+    serde_json::from_str(line).map_err(|error| match serde_json::from_str::<Value>(line) {
+        Err(error) => format!("is not JSON: {}", shown(error)),
+        Ok(Value::Object(_)) => shown(error),
+        Ok(_) => "is not a JSON object".to_owned(),
+    })
 }
 
 /// Returns an identifier as a person typed it: a phone number in E.164 form, others unchanged.
@@ -224,7 +225,7 @@ pub(super) fn channel_of(column: &str) -> Option<Channel> {
     match column {
         "phone" | "phone_number" | "phonenumber" | "phone number" | "mobile" | "msisdn" | "tel" | "telephone" => Some(Channel::Sms),
         "email" | "e-mail" | "mail" => Some(Channel::Email),
-        // In exports of other programs, a column named sms says whether somebody agreed to these.
+        // In exports of other programs, a column named sms says whether somebody agreed to text messages.
         "whatsapp" | "telegram" | "instagram" => Channel::parse(column),
         _ => None,
     }

@@ -217,12 +217,12 @@ impl Senders<'_> {
             _ if !self.inner.receives_email => {
                 format!("; email to {address} is not received, as this server does not listen for email ([email] listen)")
             }
-            Some(found) if (found.tenant, found.connection) == (tenant, connection.id) && is_on => String::new(),
-            Some(found) if (found.tenant, found.connection) == (tenant, connection.id) => {
-                format!("; email to {address} is not accepted, as emailReceivingEnabled of the sender is false")
-            }
-            Some(_) => format!("; another connection receives email for {address}"),
             None => format!("; email to {address} is not accepted, as the address is not verified"),
+            Some(found) if (found.tenant, found.connection) != (tenant, connection.id) => {
+                format!("; another connection receives email for {address}")
+            }
+            Some(_) if is_on => String::new(),
+            Some(_) => format!("; email to {address} is not accepted, as emailReceivingEnabled of the sender is false"),
         })
     }
 }

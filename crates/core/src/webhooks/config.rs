@@ -27,9 +27,9 @@ pub struct PutWebhook {
     pub active: Option<bool>,
 }
 
-/// Why deliveries to a webhook that is gone or off are abandoned.
+/// Reason of deliveries that are abandoned because their webhook was deleted or switched off.
 pub const INACTIVE: &str = "the webhook was removed or switched off";
-/// Why deliveries of a type that is no longer selected are abandoned.
+/// Reason of deliveries that are abandoned because their webhook no longer selects their type.
 pub const NOT_SELECTED: &str = "the webhook no longer gets events of this type";
 
 /// What happens to the previous secret.

@@ -5,7 +5,7 @@ use nuncio_core::broadcasts::{BroadcastView, UpdateBroadcast};
 use nuncio_core::users::SignedIn;
 
 use super::draft::Said;
-use crate::components::{Faults, Field, changed_meanwhile, form_key};
+use crate::components::{Faults, Field, changed_meanwhile, form_key, version_field};
 use crate::form::Form;
 
 /// The fields as entered.
@@ -76,14 +76,12 @@ pub(super) fn given(text: &str) -> Option<String> {
 pub(super) fn editor(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
     let (stored, faults) = (Content::of_broadcast(broadcast), &said.faults);
     let content = said.edited.as_ref().unwrap_or(&stored);
-    // After a notice that it was changed, saving is meant.
-    let version = content.version.filter(|_| !said.changed_meanwhile).unwrap_or(broadcast.version);
     html! {
         section class="panel" {
             header { h2 { "Edit" } span class="faint" { "Channel and sender stay. For others, create another broadcast." } }
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
-                input type="hidden" name="version" value=(version);
+                (version_field(content.version, said.changed_meanwhile, broadcast.version))
                 @if said.changed_meanwhile { (changed_meanwhile("Content")) }
                 (content.name_field(faults))
                 (content.text_fields(faults))

@@ -16,10 +16,11 @@ pub(crate) async fn results(State(app): State<App>, Signed(who): Signed, Path(id
         Ok(results) => results,
         Err(error) => return refuse(&who, "/broadcasts", &error),
     };
-    let pages = stream::try_unfold((results, app, who.caller.tenant), |(mut results, app, tenant): (Results, App, _)| async move {
-        let _permit = app.core.reads().wait(tenant).await;
-        Ok::<_, Error>(results.next().await?.map(|page| (page, (results, app, tenant))))
-    });
+    let pages =
+        stream::try_unfold(
+            results,
+            |mut results: Results| async move { Ok::<_, Error>(results.next().await?.map(|page| (page, results))) },
+        );
     let pieces = pages.map_ok(|page| page.iter().map(csv_line).collect::<String>());
     let body = Body::from_stream(stream::iter([Ok(CSV_HEAD.to_owned())]).chain(pieces));
     let file = "attachment; filename=\"results.csv\"";

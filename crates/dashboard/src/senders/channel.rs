@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use super::show::health;
 use crate::App;
 use crate::components::{
-    Faults, ask_first, changed_meanwhile, channel as named, choice, form_key, head, icon, json_text, may_change, select, words,
+    Faults, ask_first, changed_meanwhile, channel as named, choice, form_key, head, icon, json_text, may_change, select, version_field,
+    words,
 };
 use crate::form::Form;
 use crate::labels::{capitalised, label};
@@ -100,8 +101,7 @@ async fn save(app: &App, who: &SignedIn, (id, channel): (&str, &str), form: &For
     }
     let senders = app.core.senders();
     let throttle = connected(app, who, (id, channel)).await?.and_then(|before| before.throttle);
-    let version = form.get("version");
-    let expected_version = (!version.is_empty()).then(|| Timestamp::parse(&version).ok());
+    let expected_version = form.version().map(|version| Timestamp::parse(&version).ok());
     let put = PutConnection { kind: name, settings, secrets: Redacted::new(secrets), throttle, expected_version };
     senders.put_channel(&who.caller, id, channel, put).await.map(drop)
 }
@@ -188,9 +188,6 @@ fn which_kind(kinds: &[Kind], chosen: Option<&Kind>, action: &str) -> Markup {
 fn settings(who: &SignedIn, kind: &Kind, now: Option<&ConnectionView>, said: &Said, action: &str) -> Markup {
     let same = now.filter(|now| now.kind == kind.name);
     let stored = now.map_or_else(|| NOT_CONNECTED.to_owned(), |now| now.updated_at.to_string());
-    let typed = said.typed.as_ref().map(|typed| typed.get("version")).filter(|version| !version.is_empty());
-    // After a notice that it was changed, saving is meant.
-    let version = typed.filter(|_| !said.changed_meanwhile).unwrap_or(stored);
     let (needed, rare): (Vec<&Field>, Vec<&Field>) = kind.fields.iter().partition(|field| field.required || said.faults.has(field.name));
     html! {
         form class="panel" method="post" action=(action) {
@@ -198,7 +195,7 @@ fn settings(who: &SignedIn, kind: &Kind, now: Option<&ConnectionView>, said: &Sa
             div class="body" {
                 (form_key(who))
                 input type="hidden" name="kind" value=(kind.name);
-                input type="hidden" name="version" value=(version);
+                (version_field(said.typed.as_ref().and_then(Form::version), said.changed_meanwhile, stored))
                 @if said.changed_meanwhile { (changed_meanwhile(if now.is_some() { "The list above" } else { "This page" })) }
                 @for field in needed { (input(field, same, said)) }
                 @if !rare.is_empty() {

@@ -6,7 +6,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{FieldError, Timestamp, address};
 
 use super::show::Said;
-use crate::components::{Field, changed_meanwhile, dollars, form_key, may_change, words};
+use crate::components::{Field, changed_meanwhile, dollars, form_key, may_change, version_field, words};
 use crate::form::Form;
 
 /// Renders the panel, after a wrong entry with what was typed.
@@ -45,8 +45,6 @@ fn facts(sender: &SenderView) -> Markup {
 fn form(who: &SignedIn, sender: &SenderView, said: &Said) -> Markup {
     let (faults, typed) = (&said.faults, said.typed.as_ref());
     let limit = sender.daily_spend_limit.map(|limit| limit.to_string()).unwrap_or_default();
-    // After a notice that it was changed, saving is meant.
-    let version = typed.and_then(version_of).filter(|_| !said.changed_meanwhile).unwrap_or(sender.updated_at);
     let value = |name: &str, now: &str| typed.map_or_else(|| now.to_owned(), |typed| typed.get(name));
     let field = |name: &str, label: &str, hint: &str, now: &str| {
         Field { required: name == "name", ..Field::new(name, label, hint, &value(name, now)) }.show(faults)
@@ -55,7 +53,7 @@ fn form(who: &SignedIn, sender: &SenderView, said: &Said) -> Markup {
     html! {
         form class="body" method="post" action={ "/senders/" (sender.id) } {
             (form_key(who))
-            input type="hidden" name="version" value=(version.to_string());
+            (version_field(typed.and_then(version_of), said.changed_meanwhile, sender.updated_at))
             @if said.changed_meanwhile { (changed_meanwhile("This list")) (facts(sender)) }
             div class="fields" {
                 (field("name", "Name", "", &sender.name))
@@ -71,7 +69,7 @@ fn form(who: &SignedIn, sender: &SenderView, said: &Said) -> Markup {
 
 /// Returns when the sender that the form shows was last changed.
 fn version_of(form: &Form) -> Option<Timestamp> {
-    Timestamp::parse(&form.get("version")).ok()
+    Timestamp::parse(&form.version()?).ok()
 }
 
 /// Reads the form.

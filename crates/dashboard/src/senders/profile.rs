@@ -11,7 +11,7 @@ use nuncio_domain::profile::Vertical;
 use nuncio_domain::{Error, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, changed_meanwhile, choice, form_key, head, may_change, words};
+use crate::components::{Faults, Field, changed_meanwhile, choice, form_key, head, may_change, version_field, words};
 use crate::form::Form;
 use crate::signed::{Posted, Signed, lead_to, refuse, show_or_refuse};
 
@@ -100,15 +100,12 @@ fn form(who: &SignedIn, profile: &ProfileView, said: &Said, action: &str) -> Mar
     let field = |name: &str, label: &str, hint: &str, kind: &str, now: &str| {
         Field { kind, required: false, ..Field::new(name, label, hint, &value(name, now)) }.show(&said.faults)
     };
-    let typed = said.typed.as_ref().map(|typed| typed.get("version")).filter(|version| !version.is_empty());
-    // After a notice that it was changed, saving is meant.
-    let version = typed.filter(|_| !said.changed_meanwhile).unwrap_or_else(|| profile.version());
     let site = |n: usize| profile.websites.get(n).map_or("", String::as_str);
     html! {
         form class="panel" method="post" action=(action) {
             div class="body" {
                 (form_key(who))
-                input type="hidden" name="version" value=(version);
+                (version_field(said.typed.as_ref().and_then(Form::version), said.changed_meanwhile, profile.version()))
                 @if said.changed_meanwhile { (changed_meanwhile("The list above")) }
                 (field("about", "About", "A line below the name, at most 139 characters.", "text", &profile.about))
                 (field("description", "Description", "At most 512 characters.", "textarea", &profile.description))
@@ -176,7 +173,7 @@ async fn save(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<Profil
     let text = |name: &str| Some(form.get(name).trim().to_owned());
     let vertical = form.get("vertical");
     let update = UpdateProfile {
-        expected_version: Some(form.get("version")).filter(|version| !version.is_empty()),
+        expected_version: form.version(),
         about: text("about"),
         address: text("address"),
         description: text("description"),

@@ -226,6 +226,13 @@ async fn metadata_of_a_contact_is_changed_entry_by_entry() {
         assert_eq!(stored().await, json!({"visits": 8, "city": "<Madrid>"}));
         let wrong = browser.submit(&path, &set(" ", "lost?")).await.expect(400);
         assert!(wrong.text.contains("id=\"metadataName-fault\"") && wrong.text.contains("value=\"lost?\""), "{}", wrong.text);
+        // Saved at the same time, none overwrites another.
+        let names: Vec<String> = (0..8).map(|n| format!("at once {n}")).collect();
+        let save =
+            async |name: &String| browser.submit(&path, &[("do", "new"), ("metadataName", name), ("metadata", "x")]).await.expect(303);
+        futures::future::join_all(names.iter().map(save)).await;
+        let all = stored().await;
+        assert!(names.iter().all(|name| all[name] == "x"), "{all}");
         // A field of one line would lose the line breaks.
         let lines = json!({"note": "\nfirst\r\nsecond"});
         app.request("PATCH", &format!("/v1{path}"), Some(json!({"metadata": lines}))).await.expect(200);

@@ -203,7 +203,9 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
         assert!(browser.page("/suppressions?q=%2B34600111222").await.contains("+34600111222"));
         let listed = app.get("/v1/suppressions").await.expect(200).json();
         let id = listed["items"][0]["id"].as_str().expect("an id");
-        browser.submit(&format!("/suppressions/{id}"), &[]).await.expect(303);
+        assert!(browser.page("/suppressions?q=%2B34600111222").await.contains("name=\"back\" value=\"/suppressions?q=%2B34600111222\""));
+        let back = [("back", "/suppressions?q=%2B34600111222")];
+        assert_eq!(browser.submit(&format!("/suppressions/{id}"), &back).await.expect(303).header("location"), back[0].1);
         assert!(browser.page("/suppressions").await.contains("No suppressions"));
 
         let offered = browser.page("/numbers?country=us").await;
@@ -333,17 +335,23 @@ async fn people_are_answered_where_they_wrote() {
     }
 }
 
+/// A person writes to a sender of their own; returns the sender and the page of the conversation.
+async fn conversation_with_desk(app: &TestApp) -> (String, String) {
+    let desk = app.post("/v1/senders", json!({"name": "Desk", "phoneNumber": "+34600999888"})).await.expect(201).json();
+    let desk = desk["id"].as_str().expect("an id").to_owned();
+    let inbound = json!({"channel": "sms", "from": "+34600111222", "to": desk, "text": "Hello?"});
+    let message = app.post("/v1/sandbox/inbound", inbound).await.expect(202).json()["message"].clone();
+    app.drain().await;
+    (desk, format!("/conversations/{}", message["contactId"].as_str().expect("a contact")))
+}
+
 // holds: pages.conversations, pages.composer
 #[tokio::test]
 async fn an_answer_and_a_repetition_have_the_sender_of_the_first_message() {
     for app in TestApp::on_each().await {
         let browser = person(&app, "su@example.net", Role::Operator).await;
-        let desk = app.post("/v1/senders", json!({"name": "Desk", "phoneNumber": "+34600999888"})).await.expect(201).json();
-        let desk = desk["id"].as_str().expect("an id");
-        let inbound = json!({"channel": "sms", "from": "+34600111222", "to": desk, "text": "Hello?"});
-        let message = app.post("/v1/sandbox/inbound", inbound).await.expect(202).json()["message"].clone();
-        app.drain().await;
-        let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        let (desk, path) = conversation_with_desk(&app).await;
+        let desk = desk.as_str();
         let newest = async || app.get("/v1/messages?direction=outbound").await.expect(200).json()["items"][0].clone();
         browser.submit(&path, &[("text", "Yes?")]).await.expect(303);
         let reply = newest().await;
@@ -375,12 +383,7 @@ async fn an_answer_and_a_repetition_have_the_sender_of_the_first_message() {
 async fn a_reply_goes_by_the_sender_of_the_conversation_or_not_at_all() {
     for app in TestApp::on_each().await {
         let browser = person(&app, "su@example.net", Role::Operator).await;
-        let desk = app.post("/v1/senders", json!({"name": "Desk", "phoneNumber": "+34600999888"})).await.expect(201).json();
-        let desk = desk["id"].as_str().expect("an id");
-        let inbound = json!({"channel": "sms", "from": "+34600111222", "to": desk, "text": "Hello?"});
-        let message = app.post("/v1/sandbox/inbound", inbound).await.expect(202).json()["message"].clone();
-        app.drain().await;
-        let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        let (desk, path) = conversation_with_desk(&app).await;
         app.request("DELETE", &format!("/v1/senders/{desk}"), None).await.expect(204);
         let page = browser.page(&path).await;
         assert!(page.contains("You cannot reply here.") && !page.contains("Reply by"), "{page}");

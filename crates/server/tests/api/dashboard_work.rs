@@ -333,7 +333,12 @@ async fn a_person_is_found_by_name() {
         app.post("/v1/contacts", json!({"displayName": "Ana Pérez", "channels": [{"channel": "sms", "identifier": "+34600111222"}]})).await;
     let id = made.expect(201).json()["id"].as_str().expect("an id").to_owned();
     let found = browser.page("/messages?q=ana%20p%C3%A9rez").await;
-    assert!(found.contains("People with this name") && found.contains(&format!("/messages?contact={id}")), "{found}");
+    assert!(
+        found.contains("People with this name")
+            && found.contains("href=\"/contacts?q=")
+            && found.contains(&format!("/messages?contact={id}")),
+        "{found}"
+    );
     assert!(!browser.page("/messages?q=nobody").await.contains("People with this name"));
 }
 

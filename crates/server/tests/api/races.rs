@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use nuncio_core::broadcasts::SendBroadcast;
+use nuncio_core::messages::SendOptions;
 use nuncio_core::senders::{CreateSender, UpdateSender};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
@@ -149,6 +151,18 @@ async fn what_another_node_has_just_allowed_is_not_refused() {
         let made = other.senders().create(&caller, new, None).await.expect("a sender").id.to_string();
         let auth = format!("Bearer {}", app.test_key);
         app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", &made)], Some(spain)).await.expect(202);
+        // The one that runs the broadcast has not heard of its sender, either.
+        let new: CreateSender = serde_json::from_value(json!({"name": "Newest"})).expect("a sender");
+        let made = other.senders().create(&caller, new, None).await.expect("a sender").id.to_string();
+        let draft = json!({"name": "News", "channel": "sms", "text": "Hello", "senderId": made});
+        let draft = serde_json::from_value(draft).expect("a broadcast");
+        let id = other.broadcasts().create(&caller, draft, SendOptions::default()).await.expect("a draft").id.to_string();
+        crate::broadcasts::add(&app, &id, ["+34600111222".to_owned()]).await;
+        other.broadcasts().send(&caller, &id, SendBroadcast::default()).await.expect("it is sent");
+        crate::broadcasts::finish(&app).await;
+        let shown = crate::broadcasts::get(&app, &id).await;
+        assert_eq!((&shown["status"], &shown["deliveredCount"]), (&json!("completed"), &json!(1)), "{shown}");
+
         let new: CreateSender = serde_json::from_value(json!({"name": "Newer"})).expect("a sender");
         let made = other.senders().create(&caller, new, None).await.expect("a sender").id.to_string();
         app.post("/v1/sandbox/inbound", json!({"channel": "sms", "from": "+34600111222", "to": made, "text": "hi"})).await.expect(202);

@@ -50,7 +50,6 @@ pub(crate) async fn export_broadcast_results(
     Query(asked): Query<ResultsQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let tenant = caller.tenant;
     let results = app.core.broadcasts().results(&caller, &id).await?;
     let format = asked.format.unwrap_or(preferred(&headers));
     let (kind, extension, head) = match format {
@@ -58,10 +57,11 @@ pub(crate) async fn export_broadcast_results(
         ResultsFormat::Ndjson => ("application/x-ndjson", "ndjson", ""),
     };
     let file = format!("attachment; filename=\"{id}.{extension}\"");
-    let pages = stream::try_unfold((results, app), move |(mut results, app): (Results, App)| async move {
-        let _permit = app.core.reads().wait(tenant).await;
-        Ok::<_, Error>(results.next().await?.map(|page| (page, (results, app))))
-    });
+    let pages =
+        stream::try_unfold(
+            results,
+            |mut results: Results| async move { Ok::<_, Error>(results.next().await?.map(|page| (page, results))) },
+        );
     let pieces = pages.map_ok(move |page| page.iter().map(|contact| line(contact, format)).collect::<String>());
     let body = stream::iter([Ok(head.to_owned())]);
     let body = Body::from_stream(futures::StreamExt::chain(body, pieces));

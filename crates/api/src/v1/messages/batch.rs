@@ -106,7 +106,7 @@ impl From<Error> for Refused {
 }
 
 impl Refused {
-    /// Keeps the first field error only if there is no room for all of them.
+    /// Drops all field errors but the first one if they do not fit into `room` bytes.
     fn shorten(&mut self, room: &mut usize) {
         let Some(errors) = self.details.get_mut("errors").and_then(Value::as_array_mut) else { return };
         let bytes = serde_json::to_string(errors).map_or(usize::MAX, |json| json.len());
